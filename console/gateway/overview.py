@@ -26,12 +26,16 @@ NOT_OWN = frozenset({"system", "retry", "dlq"})
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Sums over the masters. A sum skips unknown values; None when all values are unknown."""
+    """Sums over the masters. A sum skips unknown values; None when all values are unknown.
+
+    `today_begins` is "mixed" when some masters count from midnight and others from their start.
+    """
 
     in_rate: float | None
     out_rate: float | None
     in_today: int | None
     out_today: int | None
+    today_begins: str | None
     in_total: int | None
     out_total: int | None
     stored_bytes: int | None
@@ -155,11 +159,13 @@ async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLette
 def load_of(rows: Iterable[BrokerRow]) -> Load:
     """Return the sums over the masters; slaves hold copies of their master's messages."""
     masters = [row for row in rows if row.ref.is_master]
+    begins = {row.today_begins for row in masters} - {None}
     return Load(
         in_rate=sum_known(row.in_rate for row in masters),
         out_rate=sum_known(row.out_rate for row in masters),
         in_today=sum_known(row.in_today for row in masters),
         out_today=sum_known(row.out_today for row in masters),
+        today_begins="mixed" if len(begins) > 1 else next(iter(begins), None),
         in_total=sum_known(row.in_total for row in masters),
         out_total=sum_known(row.out_total for row in masters),
         stored_bytes=sum_known(row.stored_bytes for row in masters),

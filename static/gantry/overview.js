@@ -48,6 +48,16 @@
     element.textContent = formats[element.dataset.format](value);
   }
 
+  // The totals of today count from the start of a broker until its first midnight.
+  function fillToday(label, sample) {
+    const begins = sample.today_begins || "";
+    if (label.dataset.today === begins) return;
+    label.dataset.today = begins;
+    const text = document.createElement("span");
+    text.textContent = begins ? label.dataset[`text${begins[0].toUpperCase()}${begins.slice(1)}`] : "";
+    label.replaceChildren(text);
+  }
+
   function append(sample) {
     const at = sample.at_ms / 1000;
     const last = columns[0].at(-1);
@@ -70,6 +80,7 @@
     for (const element of document.querySelectorAll("[data-live]")) {
       fill(element, sample[element.dataset.live]);
     }
+    for (const label of document.querySelectorAll("[data-today]")) fillToday(label, sample);
     for (const broker of sample.brokers) {
       const row = document.querySelector(`[data-broker="${CSS.escape(broker.addr)}"]`);
       if (!row) continue;

@@ -46,6 +46,41 @@ def test_a_broker_tells_its_table_and_settings(api: Api) -> None:
     assert api.get("/brokers/nobody", 404)["hint"]
 
 
+def test_a_broker_shows_no_constants_as_measurements(api: Api, page: Client) -> None:
+    """And its totals are named for the time from which they count."""
+    (process,) = api.get("/brokers/broker-a")["processes"]
+    unmeasured = process["runtime"]["gantryUnmeasured"].split(",")
+    assert "dispatchMaxBuffer" in unmeasured
+    text = page.get("/clusters/local/brokers/broker-a/").content.decode()
+    for key in unmeasured:
+        value = text.partition(f"<code>{key}</code></dt>")[2].partition("</dd>")[0]
+        assert "—" in value, key
+        assert "Not measured" in value, key
+    broker = process["broker"]
+    assert broker["today_begins"] in {"start", "midnight"}
+    named = "since start" if broker["today_begins"] == "start" else "today"
+    assert (broker["today_begins"] == "start") == (broker["today_from_ms"] == broker["started_ms"])
+    for path in ("", "brokers/", "brokers/broker-a/"):
+        assert f">{named}</span>" in page.get(f"/clusters/local/{path}").content.decode(), path
+
+
+def test_reading_messages_in_the_console_is_no_consumption(
+    api: Api, page: Client, traffic: Traffic
+) -> None:
+    topic = traffic.topic("browsed")
+    traffic.send(topic, 20)
+    before = api.get("")["load"]
+    listed = poll(lambda: api.get(f"/messages?topic={topic}")["items"])
+    assert len(listed) == 20
+    for _ in range(3):
+        assert page.get(f"/clusters/local/messages/?topic={topic}").status_code == 200
+    gateway.close()
+    after = api.get("")["load"]
+    assert (after["out_total"], after["out_today"]) == (before["out_total"], before["out_today"])
+    with traffic.consumer(traffic.group("consumes"), topic):
+        assert poll(lambda: api.get("")["load"]["out_total"] == before["out_total"] + 20)
+
+
 def test_one_sample_for_browsers_without_a_socket(api: Api) -> None:
     sample = api.get("/load")
     assert sample["type"] == "sample"

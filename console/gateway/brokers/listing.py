@@ -20,7 +20,11 @@ SETTINGS_FRESH_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """A broker process with the metrics of a list. None: the broker did not report the value."""
+    """A broker process with the metrics of a list. None: the broker did not report the value.
+
+    `in_today` and `out_today` count from midnight in the broker's time zone, or from the start of a
+    broker that started later: `today_begins` says which, `today_from_ms` when, where known.
+    """
 
     ref: BrokerRef
     cluster_name: str
@@ -32,6 +36,8 @@ class BrokerRow:
     out_total: int | None
     in_today: int | None
     out_today: int | None
+    today_begins: runtime.TodayBegins | None
+    today_from_ms: int | None
     disk_ratio: float | None
     disk_total: int | None
     disk_free: int | None
@@ -164,7 +170,8 @@ def cluster_name(info: ClusterInfo, broker: str) -> str:
 
 
 def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> BrokerRow:
-    """Read a runtime table. Totals count from the broker's start, "today" from midnight."""
+    """Read a runtime table. Totals count from the broker's start."""
+    begins, from_ms = runtime.today_begins(table)
     in_total = runtime.whole(table, "msgPutTotalTodayNow")
     out_total = runtime.whole(table, "msgGetTotalTodayNow")
     disk_total, disk_free = runtime.capacity(table)
@@ -182,6 +189,8 @@ def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> Broker
         out_total=out_total,
         in_today=_since(in_total, runtime.whole(table, "msgPutTotalTodayMorning")),
         out_today=_since(out_total, runtime.whole(table, "msgGetTotalTodayMorning")),
+        today_begins=begins,
+        today_from_ms=from_ms,
         disk_ratio=runtime.real(table, "commitLogDiskRatio"),
         disk_total=disk_total,
         disk_free=disk_free,

@@ -11,8 +11,16 @@ from typing import Any, Literal
 
 from django.utils.translation import gettext_lazy as _
 
+from core_broker.client.admin.inventory import unmeasured_keys
+from core_broker.remoting.bodies.inventory import GANTRY_TODAY_KEY, GANTRY_UNMEASURED_KEY
+
 Kind = Literal["count", "ms", "time", "bytes", "ratio", "rates", "text"]
 
+#: What the totals of today count from: the last midnight in the broker's time zone, or the start.
+TodayBegins = Literal["midnight", "start"]
+
+#: RocketMQ's number of free buffers of a transient store pool that is off.
+NO_POOL = 2**31 - 1
 _SIZE_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _SIZE = re.compile(r"([0-9.]+)\s*([KMGTPE]?i?B)")
 _VERSION = re.compile(r"V?([0-9]+(?:[_.][0-9]+)*)(.*)")
@@ -42,6 +50,21 @@ def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | No
     except (KeyError, ValueError):
         return None
     return ten_s, minute, ten_min
+
+
+def today_begins(table: Mapping[str, str]) -> tuple[TodayBegins | None, int | None]:
+    """Return the beginning of the totals of today, and its time where known, ms.
+
+    RocketMQ records its totals at midnight in the broker's time zone. Before the first midnight
+    the records are 0: the totals of today count from the start then.
+    """
+    started_ms = whole(table, "bootTimestamp")
+    recorded = [whole(table, f"msg{kind}TotalTodayMorning") for kind in ("Put", "Get")]
+    if (from_ms := whole(table, GANTRY_TODAY_KEY)) is not None:
+        return ("start" if from_ms == started_ms else "midnight"), from_ms
+    if any(recorded):
+        return "midnight", None
+    return ("start", started_ms) if 0 in recorded else (None, None)
 
 
 def newest_rate(table: Mapping[str, str], *keys: str) -> float | None:
@@ -77,12 +100,16 @@ def version(table: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A line of the runtime details: a key with its meaning, value and unit."""
+    """A line of the runtime details: a key with its meaning, value and unit.
+
+    A Gantry broker sends a constant under a key that is not `measured`; the value is None.
+    """
 
     key: str
     label: Any
     kind: Kind
     value: Any
+    measured: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +154,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("remainHowManyDataToCommit", _("Not yet committed to the page cache"), "bytes"),
             ("dispatchBehindBytes", _("Not yet in the consume queues"), "bytes"),
             ("dispatchMaxBuffer", _("Largest backlog of dispatching"), "count"),
+            ("remainTransientStoreBufferNumbs", _("Free buffers of the store pool"), "count"),
         ),
     ),
     (
@@ -162,6 +190,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("brokerVersionDesc", _("Version"), "text"),
             ("brokerVersion", _("Number of the version"), "count"),
             ("bootTimestamp", _("Started"), "time"),
+            (GANTRY_TODAY_KEY, _("Totals of today count from"), "time"),
             ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
             ("runtime", _("Running for"), "text"),
             ("brokerActive", _("Active"), "text"),
@@ -176,10 +205,13 @@ OTHER = _("Other")
 def details(table: Mapping[str, str]) -> tuple[DetailGroup, ...]:
     """Return the whole table in groups; keys of later RocketMQ versions come last, unparsed."""
     groups: list[DetailGroup] = []
-    known: set[str] = set()
+    known = {GANTRY_UNMEASURED_KEY}
+    unmeasured = unmeasured_keys(table)
     for title, lines in DETAILS:
         found = tuple(
-            Detail(key, label, kind, _value(table, key, kind))
+            Detail(key, label, kind, None, measured=False)
+            if key in unmeasured
+            else Detail(key, label, kind, _value(table, key, kind))
             for key, label, kind in lines
             if key in table
         )
@@ -213,6 +245,8 @@ def _delay_text(text: str) -> str:
 def _value(table: Mapping[str, str], key: str, kind: Kind) -> Any:
     if kind in {"count", "ms", "time"}:
         number = whole(table, key)
+        if key == "remainTransientStoreBufferNumbs" and number == NO_POOL:
+            return None
         return None if kind == "time" and number == 0 else number
     if kind == "bytes":
         return byte_count(table[key])

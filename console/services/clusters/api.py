@@ -23,6 +23,18 @@ class ClusterNameSerializer(serializers.Serializer[Any]):
     namesrv_addr = serializers.CharField()
 
 
+class TodayBeginsField(serializers.ChoiceField):
+    """The beginning of `in_today` and `out_today`."""
+
+    def __init__(self, *, mixed: bool = False) -> None:
+        super().__init__(
+            choices=["midnight", "start", "mixed"] if mixed else ["midnight", "start"],
+            allow_null=True,
+            help_text="What the totals of today count from: midnight in the broker's time zone, or "
+            "the start of a broker that started later.",
+        )
+
+
 class LoadSerializer(serializers.Serializer[Any]):
     """Sums over the brokers; null when no broker reports the metric."""
 
@@ -34,6 +46,7 @@ class LoadSerializer(serializers.Serializer[Any]):
     )
     in_today = serializers.IntegerField(allow_null=True)
     out_today = serializers.IntegerField(allow_null=True)
+    today_begins = TodayBeginsField(mixed=True)
     in_total = serializers.IntegerField(allow_null=True, help_text="Since the brokers' start.")
     out_total = serializers.IntegerField(allow_null=True)
     stored_bytes = serializers.IntegerField(allow_null=True)
@@ -56,6 +69,10 @@ class BrokerSerializer(serializers.Serializer[Any]):
     out_rate = serializers.FloatField(allow_null=True)
     in_today = serializers.IntegerField(allow_null=True)
     out_today = serializers.IntegerField(allow_null=True)
+    today_begins = TodayBeginsField()
+    today_from_ms = serializers.IntegerField(
+        allow_null=True, help_text="Null when the broker does not report its last midnight."
+    )
     in_total = serializers.IntegerField(allow_null=True)
     out_total = serializers.IntegerField(allow_null=True)
     disk_ratio = serializers.FloatField(allow_null=True)
@@ -123,6 +140,7 @@ class BrokerLoadSerializer(serializers.Serializer[Any]):
     out_rate = serializers.FloatField(allow_null=True)
     in_today = serializers.IntegerField(allow_null=True)
     out_today = serializers.IntegerField(allow_null=True)
+    today_begins = TodayBeginsField()
     disk_ratio = serializers.FloatField(allow_null=True)
 
 
@@ -135,6 +153,7 @@ class SampleSerializer(serializers.Serializer[Any]):
     out_rate = serializers.FloatField(allow_null=True)
     in_today = serializers.IntegerField(allow_null=True)
     out_today = serializers.IntegerField(allow_null=True)
+    today_begins = TodayBeginsField(mixed=True)
     stored_bytes = serializers.IntegerField(allow_null=True)
     brokers = BrokerLoadSerializer(many=True)
     failures = FailureSerializer(many=True)

@@ -106,6 +106,7 @@ def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: 
             "out_rate": rate_between(before.get(row.ref.addr), row, "out"),
             "in_today": row.in_today,
             "out_today": row.out_today,
+            "today_begins": row.today_begins,
             "disk_ratio": row.disk_ratio,
             "master": row.ref.is_master,
         }
@@ -119,6 +120,7 @@ def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: 
         "out_rate": _sum_known(masters, "out_rate"),
         "in_today": load.in_today,
         "out_today": load.out_today,
+        "today_begins": load.today_begins,
         "stored_bytes": load.stored_bytes,
         "brokers": brokers,
     }

@@ -94,6 +94,43 @@ def test_details_are_grouped_with_units_and_nothing_is_left_out() -> None:
     assert [str(group.title) for group in groups][-2:] == ["Delay levels", "Other"]
 
 
+def test_constants_of_a_gantry_broker_are_no_measurements() -> None:
+    table = {
+        **RUNTIME,
+        "dispatchMaxBuffer": "0",
+        "remainTransientStoreBufferNumbs": "2147483647",
+        "gantryUnmeasured": "dispatchMaxBuffer,putMessageAverageSize",
+    }
+    lines = {line.key: line for group in runtime.details(table) for line in group.details}
+    assert (lines["dispatchMaxBuffer"].value, lines["dispatchMaxBuffer"].measured) == (None, False)
+    assert lines["putMessageAverageSize"].value is None
+    assert lines["remainTransientStoreBufferNumbs"].value is None, "RocketMQ's number of no pool"
+    assert "gantryUnmeasured" not in lines
+    of_java = {line.key: line for group in runtime.details(RUNTIME) for line in group.details}
+    assert all(line.measured for line in of_java.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "begins", "from_ms"),
+    [
+        ({}, "midnight", None),
+        ({"msgPutTotalTodayMorning": "0"}, "midnight", None),
+        (
+            {"msgPutTotalTodayMorning": "0", "msgGetTotalTodayMorning": "0"},
+            "start",
+            1795251227608,
+        ),
+        ({"gantryTodayFrom": "1795251227608"}, "start", 1795251227608),
+        ({"gantryTodayFrom": "1795305600000"}, "midnight", 1795305600000),
+    ],
+)
+def test_today_is_the_day_since_midnight_or_named_since_start(
+    changes: dict[str, str], begins: str, from_ms: int | None
+) -> None:
+    row = broker_row(REF, "c", RUNTIME | changes)
+    assert (row.today_begins, row.today_from_ms) == (begins, from_ms)
+
+
 def config(name: str, **settings: object) -> TopicConfig:
     return TopicConfig(topic_name=name, **{"read_queue_nums": 4, "write_queue_nums": 8, **settings})
 
@@ -234,6 +271,12 @@ def test_the_load_counts_masters_only_and_leaves_unknown_out() -> None:
     load = load_of([master, slave, silent])
     assert (load.in_rate, load.in_today, load.stored_bytes) == (12.5, 25, 8705)
     assert load_of([silent]).in_rate is None
+    assert load.today_begins == "midnight"
+    started = broker_row(BrokerRef("b", 0, "h:5"), "c", {**RUNTIME, "gantryTodayFrom": "1"})
+    fresh = broker_row(
+        BrokerRef("c", 0, "h:6"), "c", {"bootTimestamp": "1", "gantryTodayFrom": "1"}
+    )
+    assert load_of([started, fresh]).today_begins == "mixed"
     assert load_of([]).disk_ratio is None
 
 

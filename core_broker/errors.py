@@ -30,6 +30,12 @@ class GantryError(Exception):
     """Base class of the exceptions of Gantry."""
 
 
+#: Problems of settings in the text of an error; the text counts the others.
+PROBLEMS_SHOWN_MAX = 20
+#: Characters of a key or value in the text of a problem.
+SETTING_CHARS_SHOWN_MAX = 200
+
+
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
     """One wrong setting: source, value, and the expected value."""
@@ -45,17 +51,20 @@ class SettingProblem:
         where = ""
         if self.source is not None:
             where = f"{self.source}:{self.line}: " if self.line is not None else f"{self.source}: "
-        value = "" if self.value is None else f" = {self.value!r}"
+        value = "" if self.value is None else f" = {_cut(self.value)!r}"
         nearest = "" if self.nearest is None else f" (did you mean {self.nearest}?)"
-        return f"{where}{self.key}{value}: {self.expected}{nearest}"
+        return f"{where}{_cut(self.key)}{value}: {self.expected}{nearest}"
 
 
 class SettingsError(GantryError):
-    """The settings cannot be used; `problems` has every wrong setting."""
+    """The settings cannot be used; `problems` has every wrong setting, the text the first ones."""
 
     def __init__(self, problems: Sequence[SettingProblem]) -> None:
         self.problems = list(problems)
-        super().__init__("\n".join(map(str, self.problems)))
+        lines = [str(problem) for problem in self.problems[:PROBLEMS_SHOWN_MAX]]
+        if len(self.problems) > PROBLEMS_SHOWN_MAX:
+            lines.append(f"and {len(self.problems) - PROBLEMS_SHOWN_MAX} more problems")
+        super().__init__("\n".join(lines))
 
 
 class CannotListen(GantryError):
@@ -275,3 +284,7 @@ class ClientError(GantryError):
 def _code_text(code: int) -> str:
     """Return the number of a request code, with its name when the code is an enum member."""
     return f"{code.name} ({int(code)})" if isinstance(code, IntEnum) else f"request code {code}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SETTING_CHARS_SHOWN_MAX else text[:SETTING_CHARS_SHOWN_MAX] + "…"

@@ -11,9 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from core_broker.config import NamesrvConfig
-from core_broker.config.property_files import parse_properties
-from core_broker.config.updating import updated_settings
-from core_broker.errors import RequestRefused, SettingsError
+from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -25,12 +23,10 @@ from core_broker.remoting.headers.cluster import (
     GetKVListByNamespaceRequestHeader,
     PutKVConfigRequestHeader,
 )
+from core_broker.remoting.saved_file import SavedFile
+from core_broker.remoting.settings_update import check_update_size, settings_of_update
 from namesrv.kv import ORDER_TOPIC_NAMESPACE, KeyValues
 from namesrv.route_processor import Handler
-from namesrv.saving import SavedFile
-
-#: Maximum size of the body of UPDATE_NAMESRV_CONFIG (318), bytes.
-UPDATE_BODY_BYTES_MAX = 16 * 1024
 
 
 class SettingsProcessor:
@@ -102,21 +98,9 @@ class SettingsProcessor:
     ) -> RemotingCommand | None:
         """318: update settings of the running name server, all or none, and write the file."""
         with self._counted_refusal(request.code):
-            if len(request.body) > UPDATE_BODY_BYTES_MAX:
-                raise RequestRefused(
-                    ResponseCode.SYSTEM_ERROR,
-                    f"the body has {len(request.body)} bytes, the limit of an update is "
-                    f"{UPDATE_BODY_BYTES_MAX}; send only the changed keys",
-                )
             self._config_file.check_capacity()
-        text = request.body.decode("utf-8", "replace")
-        black_list = self.config.config_black_list.split(";")
-        if any(entry.key in black_list for entry in parse_properties(text)):
-            raise RequestRefused(ResponseCode.NO_PERMISSION, "Can not update config in black list.")
-        try:
-            self.config = updated_settings(self.config, text)
-        except SettingsError as error:
-            raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
+            check_update_size(request.body)
+        self.config = settings_of_update(self.config, self.config.config_black_list, request.body)
         self._on_change()
         self._config_file.answer_when_saved(connection, request)
         return None

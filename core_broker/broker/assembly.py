@@ -20,8 +20,9 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.intake import Intake
 from core_broker.remoting.iteration import IterationEnd, flush_each
+from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.server import RemotingServer
-from core_broker.state.config_files import read_config
+from core_broker.state.config_files import read_config, write_config
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.delay_levels import DelayLevels
 from core_broker.state.delay_progress import DelayProgress
@@ -63,12 +64,8 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     Raises SettingsError for values that only a part can check, such as messageDelayLevel.
     """
     delay_levels = DelayLevels(config.message_delay_level)
-    topics, groups, offsets, progress = (
-        TopicTable(),
-        GroupTable(),
-        ConsumerOffsets(),
-        DelayProgress(),
-    )
+    topics, groups = TopicTable(), GroupTable()
+    offsets, progress = ConsumerOffsets(), DelayProgress()
     executor = IoThread("broker-config")
 
     def encode_filters() -> bytes:
@@ -83,7 +80,6 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
             ConfigTable.DELAYS: progress.encode,
             ConfigTable.FILTERS: encode_filters,
         },
-        settings_file,
         executor,
     )
 
@@ -110,6 +106,8 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         delay_progress=progress,
         boot_ms=now_ms(),
     )
+    if settings_file is not None:
+        ctx.settings_file = SavedFile(settings_file, ctx.settings_text, write_config)
     requests = RequestTable(ctx)
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)

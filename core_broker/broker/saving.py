@@ -4,15 +4,12 @@ A table is encoded on the event loop and written in a thread. Changes during a w
 together after the write.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
-from core_broker.errors import RequestRefused
 from core_broker.processors.context import ConfigTable
-from core_broker.remoting.codes import ResponseCode
 from core_broker.state.config_files import write_config
 from core_broker.store.io_threads import SerialExecutor
 
@@ -23,18 +20,16 @@ Then = Callable[[Exception | None], None]
 
 
 class TableSaver:
-    """Owns the files of the tables, and the settings file, which request code 25 updates."""
+    """Owns the files of the tables."""
 
     def __init__(
         self,
         folder: Path,
         encoders: Mapping[ConfigTable, Callable[[], bytes]],
-        settings_file: Path | None,
         executor: SerialExecutor,
     ) -> None:
         self._folder = folder
         self._encoders = encoders
-        self._settings_file = settings_file
         self._executor = executor
         self._waiting: dict[ConfigTable, list[Then]] = {}
         self._writing: set[ConfigTable] = set()
@@ -57,22 +52,6 @@ class TableSaver:
         """Write the tables whose last write failed."""
         for table in list(self._failed):
             self.save(table)
-
-    async def save_settings(self, content: bytes) -> None:
-        """Write the settings file of the start, if the broker was started with one.
-
-        Raises RequestRefused when the file cannot be written.
-        """
-        path = self._settings_file
-        if path is None:
-            return
-        done: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        self._executor.submit(partial(write_config, path, content), done.set_result)
-        error = await done
-        if error is not None:
-            raise RequestRefused(
-                ResponseCode.SYSTEM_ERROR, f"changed in memory only: {path}: {error}"
-            )
 
     def close(self) -> None:
         """Write every table and return when the files are on disk. Blocks the caller."""

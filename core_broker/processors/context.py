@@ -19,6 +19,7 @@ from core_broker.remoting.bodies import TopicConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.saved_file import SavedFile
 from core_broker.state.consumer_filters import ConsumerFilters
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.consumers import ConsumerSessions
@@ -69,9 +70,6 @@ class Saver(Protocol):
     def retry_failed(self) -> None:
         """Retry failed writes once."""
 
-    async def save_settings(self, content: bytes) -> None:
-        """Write the settings file of the -c option, if there is one."""
-
 
 class Registrar(Protocol):
     """Registers the broker at the name servers."""
@@ -106,6 +104,8 @@ class BrokerContext:
     locks: QueueLocks = field(default_factory=QueueLocks)
     slow_groups: SlowGroups = field(default_factory=SlowGroups)
     day_totals: DayTotals = field(default_factory=DayTotals)
+    #: The file of the -c option, which request code 25 rewrites; None without the option.
+    settings_file: SavedFile | None = None
     vip_port: int = 0
     boot_ms: int = 0
     #: False while the broker stops: sends are refused and pulls are not held.
@@ -128,6 +128,10 @@ class BrokerContext:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply new settings, also to the store."""
         self.config = self.store.config = config
+
+    def settings_text(self) -> bytes:
+        """Return all settings as `key=value` lines."""
+        return self.config.to_properties().encode()
 
     def topic_created(self, topic: TopicConfig) -> None:
         """Save a topic that was created on first use, and register it at the name servers."""

@@ -102,9 +102,6 @@ class NoteSaver:
         for then in waiting:
             then(self.error)
 
-    async def save_settings(self, content: bytes) -> None:
-        self.saved.append("settings")
-
 
 class NoteRegistrar:
     """Records the topics that a broker would register at the name servers."""

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core_broker.errors import RequestRefused, SettingsError
+from core_broker.remoting.saved_file import replace_file
 from namesrv.kv import ENTRY_OVERHEAD_BYTES, KeyValues
-from namesrv.saving import replace_file
 from tests.unit.namesrv.key_values import key_values, load
 
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from core_broker.config import NamesrvConfig
+from core_broker.remoting import saved_file
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
-from namesrv import saving
+from core_broker.remoting.settings_update import UPDATE_BODY_BYTES_MAX
 from namesrv.server import NameServer
-from namesrv.settings_processor import UPDATE_BODY_BYTES_MAX
 from tests.unit.namesrv.namesrv_client import NamesrvClient
 
 
@@ -52,16 +52,18 @@ async def test_the_table_has_a_limit(client: NamesrvClient, config: NamesrvConfi
 
 
 async def test_pipelined_changes_share_few_saves(
-    client: NamesrvClient, config: NamesrvConfig, monkeypatch: pytest.MonkeyPatch
+    client: NamesrvClient,
+    server: NameServer,
+    config: NamesrvConfig,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     saved: list[bytes] = []
-    original = saving.replace_file
 
     def counting(path: Path, content: bytes) -> None:
         saved.append(content)
-        original(path, content)
+        saved_file.replace_file(path, content)
 
-    monkeypatch.setattr(saving, "replace_file", counting)
+    monkeypatch.setattr(server._settings._key_value_file, "_write", counting)
     frames = b""
     for number in range(1_000):
         command = RemotingCommand.request(100, pair(str(number), "v"))

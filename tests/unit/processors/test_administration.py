@@ -1,9 +1,11 @@
 """processors/topics.py, groups.py, settings.py, statistics.py and cleaning.py."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core_broker.errors import PROBLEMS_SHOWN_MAX, SETTING_CHARS_SHOWN_MAX
 from core_broker.remoting.bodies import (
     BrokerStatsData,
     ConsumerData,
@@ -28,6 +30,9 @@ from core_broker.remoting.headers import (
     QueryTopicConsumeByWhoRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
+from core_broker.remoting.saved_file import SavedFile
+from core_broker.remoting.settings_update import UPDATE_BODY_BYTES_MAX
+from core_broker.state.config_files import write_config
 from tests.support.broker_harness import BrokerHarness
 from tests.unit.processors.conftest import MakeBroker
 
@@ -221,7 +226,6 @@ class TestSettings:
         assert response.code == 0
         assert broker.ctx.config.max_message_size == 10
         assert broker.ctx.store.config.max_message_size == 10
-        assert broker.saver.saved == ["settings"]
         assert (await broker.send(broker.topic(), b"x" * 11)).code == 13
         response = await broker.ask(RequestCode.GET_BROKER_CONFIG)
         version = decode_body(DataVersion, response.ext_fields["version"].encode())
@@ -248,7 +252,55 @@ class TestSettings:
         response = await broker.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text)
         assert response.code == code
         assert broker.ctx.config == before
-        assert broker.saver.saved == []
+
+    async def test_simultaneous_changes_share_few_writes(
+        self, broker: BrokerHarness, tmp_path: Path
+    ) -> None:
+        written: list[bytes] = []
+        file = broker.ctx.settings_file = SavedFile(
+            tmp_path / "broker.conf",
+            broker.ctx.settings_text,
+            lambda _, content: written.append(content),
+        )
+        requests = [
+            broker.request(RequestCode.UPDATE_BROKER_CONFIG, body=b"maxMessageSize=%d" % size)
+            for size in range(1, 601)
+        ]
+        for request in requests:
+            assert broker.give(request) is None
+        await file.drain()
+        assert {broker.client.answers[request.opaque].code for request in requests} == {0}
+        assert len(written) <= 2
+        assert b"maxMessageSize=600\n" in written[-1]
+
+    async def test_an_unwritable_file_is_reported(
+        self, broker: BrokerHarness, tmp_path: Path
+    ) -> None:
+        (tmp_path / "folder").touch()
+        file = broker.ctx.settings_file = SavedFile(
+            tmp_path / "folder" / "broker.conf", lambda: b"", write_config
+        )
+        request = broker.request(RequestCode.UPDATE_BROKER_CONFIG, body=b"maxMessageSize=10")
+        assert broker.give(request) is None
+        await file.drain()
+        answer = broker.client.answers[request.opaque]
+        assert answer.code == 1
+        assert f"changed in memory only: {file.path} cannot be written" in (answer.remark or "")
+
+    async def test_sizes_are_limited(self, broker: BrokerHarness) -> None:
+        code = RequestCode.UPDATE_BROKER_CONFIG
+        body = b"maxMessageSize=10\n".ljust(UPDATE_BODY_BYTES_MAX + 1, b"#")
+        answer = await broker.ask(code, body=body)
+        assert answer.code == 1
+        assert f"the limit of an update is {UPDATE_BODY_BYTES_MAX}" in (answer.remark or "")
+        assert broker.ctx.config.max_message_size != 10
+        assert (await broker.ask(code, body=body[:-1])).code == 0
+        answer = await broker.ask(code, body=b"maxMessageSize=" + b"9" * 10_000)
+        assert answer.code == 1
+        assert len(answer.remark or "") < 2 * SETTING_CHARS_SHOWN_MAX
+        answer = await broker.ask(code, body=b"".join(b"u%d=1\n" % n for n in range(1_000)))
+        assert (answer.remark or "").count("\n") == PROBLEMS_SHOWN_MAX
+        assert (answer.remark or "").endswith(f"\nand {1_000 - PROBLEMS_SHOWN_MAX} more problems")
 
     async def test_garbage_is_harmless(self, broker: BrokerHarness) -> None:
         for body in (b"", b"\xff\x00\xfe", b"=\n=\n", b"\\u12"):

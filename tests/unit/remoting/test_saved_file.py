@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from core_broker.errors import RequestRefused
+from core_broker.remoting import saved_file
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from namesrv import saving
-from namesrv.saving import SavedFile, replace_file
+from core_broker.remoting.saved_file import SavedFile, replace_file
 
 
 class Peer:
@@ -87,7 +87,7 @@ async def test_an_answer_waits_for_the_save_of_its_change(
 async def test_waiting_changes_are_limited_and_hold_no_fields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "PENDING_CHANGES_MAX", 3)
+    monkeypatch.setattr(saved_file, "PENDING_CHANGES_MAX", 3)
     content, peer = Content(), Peer()
     file = SavedFile(tmp_path / "f", content.encode)
     change = changer(file, content, peer)

@@ -1,4 +1,4 @@
-"""Saves of the small files of the name server, and the answers that wait for a save.
+"""Saves of a small file that requests change, and the answers that wait for a save.
 
 One save runs at a time. Changes during a save wait for the next save, which encodes the content at
 its start: any number of simultaneous changes costs at most two encodings and two writes.
@@ -25,12 +25,18 @@ class SavedFile:
     """A small file that is replaced as a whole, off the event loop.
 
     After the answer SUCCESS to a request, the saved content (or later content) survives a power
-    cut. `encode` returns the present content.
+    cut. `encode` returns the present content; `write` replaces the file, in a thread.
     """
 
-    def __init__(self, path: Path, encode: Callable[[], bytes]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        encode: Callable[[], bytes],
+        write: Callable[[Path, bytes], None] | None = None,
+    ) -> None:
         self.path = path
         self._encode = encode
+        self._write = write or replace_file
         self._waiting: list[tuple[Connection, RemotingCommand]] = []
         self._pending_changes = 0
         self._saving: asyncio.Task[None] | None = None
@@ -69,7 +75,7 @@ class SavedFile:
 
     async def _save(self) -> tuple[ResponseCode, str | None]:
         try:
-            await asyncio.to_thread(replace_file, self.path, self._encode())
+            await asyncio.to_thread(self._write, self.path, self._encode())
         except (OSError, ValueError) as error:
             log.exception("%s cannot be written", self.path)
             reason = error.strerror if isinstance(error, OSError) else str(error)

@@ -1,4 +1,4 @@
-"""The ASGI application: static files, pages, REST resources, WebSockets and shutdown."""
+"""The ASGI application: static files, admission, pages, REST resources, WebSockets, shutdown."""
 
 import os
 from typing import Any
@@ -14,8 +14,10 @@ from django.conf import settings  # noqa: E402
 
 from console.areas.messages.tails import stop_tails  # noqa: E402
 from console.gateway import gateway  # noqa: E402
+from console.web.admission import Admission  # noqa: E402
 from console.web.live.routing import feed_router  # noqa: E402
 from console.web.live.sampler import stop_samplers  # noqa: E402
+from console.web.proxies import Proxies  # noqa: E402
 from console.web.security import SameOrigin  # noqa: E402
 from console.web.static_files import StaticFilesApp  # noqa: E402
 from console.web.sub_path import SubPath  # noqa: E402
@@ -34,15 +36,11 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
         await send({"type": "lifespan.startup.complete"})
 
 
-application = SubPath(
-    StaticFilesApp(
-        ProtocolTypeRouter(
-            {
-                "http": _django,
-                "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
-                "lifespan": lifespan,
-            }
-        )
-    ),
-    settings.PREFIX,
+_router = ProtocolTypeRouter(
+    {
+        "http": _django,
+        "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
+        "lifespan": lifespan,
+    }
 )
+application = SubPath(Proxies(StaticFilesApp(Admission(_router))), settings.PREFIX)

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from zoneinfo import available_timezones
@@ -22,7 +23,7 @@ ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-
 PREFIX = re.compile(r"(/[A-Za-z0-9._~-]{1,64}){1,8}")
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 DATABASE_SCHEMES = ("sqlite:", "postgres:", "postgresql:", "pgsql:")
-# Numeric settings of jobs and analytics: minimum, maximum, default.
+# Numeric settings of jobs, analytics and load: minimum, maximum, default.
 NUMBERS = {
     "INGEST_MINUTES": (0, 24 * 60, 10),
     "COMPACT_HOURS": (0, 24 * 31, 24),
@@ -32,6 +33,9 @@ NUMBERS = {
     "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
     "ANALYTICS_THREADS": (1, 64, 2),
     "ANALYTICS_SECONDS": (1, 600, 15),
+    "REQUESTS_MAX": (1, 1_000, 32),
+    "REQUESTS_WAITING_MAX": (0, 100_000, 256),
+    "WEBSOCKETS_MAX": (1, 100_000, 512),
 }
 AUDIT_DAYS_DEFAULT = 365
 AUDIT_DAYS_MAX = 3_650
@@ -76,11 +80,15 @@ class Environment:
     analytics_memory_mb: int
     analytics_threads: int
     analytics_seconds: int
+    requests_max: int
+    requests_waiting_max: int
+    websockets_max: int
     audit_days: int
     time_zone: str
     prefix: str
     allowed_hosts: tuple[str, ...]
     trusted_origins: tuple[str, ...]
+    trusted_proxies: tuple[str, ...]
     https: bool
     debug: bool
 
@@ -132,6 +140,11 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             read.complain("CONSOLE_TRUSTED_ORIGINS", origin, "scheme://host[:port]")
+    proxies = read.words("CONSOLE_TRUSTED_PROXIES")
+    for proxy in proxies:
+        if not is_network(proxy):
+            expected = "an address or a network such as 10.0.0.0/8"
+            read.complain("CONSOLE_TRUSTED_PROXIES", proxy, expected)
     time_zone = read.text("CONSOLE_TIME_ZONE") or "UTC"
     if time_zone not in available_timezones():
         read.complain("CONSOLE_TIME_ZONE", time_zone, "a name such as UTC or Asia/Shanghai")
@@ -163,9 +176,19 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         prefix=prefix,
         allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),
         trusted_origins=origins,
+        trusted_proxies=proxies,
         https=https,
         debug=debug,
     )
+
+
+def is_network(text: str) -> bool:
+    """Return True for an IP address or a network address with prefix length."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]:

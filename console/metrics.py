@@ -34,6 +34,12 @@ feed_drops = Counter(
     ["cluster", "feed"],
     registry=REGISTRY,
 )
+refused_total = Counter(
+    "gantry_console_refused_total",
+    "Requests, bodies, WebSockets and password checks refused at a limit of the console.",
+    ["limit"],
+    registry=REGISTRY,
+)
 
 
 def observe_question(cluster: str, question: str, outcome: str, seconds: float) -> None:

@@ -34,18 +34,24 @@ class SignInPage(LoginView):
 
 
 def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-    """Answer 429 after too many wrong passwords for one name from one network address."""
+    """Answer 429 after too many wrong passwords; `sign_in_limits` has the limits."""
+    rest_s = int(settings.AXES_COOLOFF_TIME.total_seconds())
     if request.resolver_match and "classic" in request.resolver_match.app_names:
         reason = _("Too many wrong passwords; wait some minutes.")
-        return JsonResponse({"status": -1, "data": None, "errMsg": reason}, status=429)
+        return JsonResponse(
+            {"status": -1, "data": None, "errMsg": reason},
+            status=429,
+            headers={"Retry-After": str(rest_s)},
+        )
     context = {
         "title": _("Sign in"),
         "form": SignInForm(request),
-        "rest_minutes": int(settings.AXES_COOLOFF_TIME.total_seconds() // 60),
-        "failures_max": settings.AXES_FAILURE_LIMIT,
+        "rest_minutes": rest_s // 60,
         "locked": True,
     }
-    return render(request, "accounts/login.html", context, status=429)
+    response = render(request, "accounts/login.html", context, status=429)
+    response.headers["Retry-After"] = str(rest_s)
+    return response
 
 
 @needs(Need.READ)

@@ -36,7 +36,7 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
         error = TooLarge()
     if isinstance(error, GatewayError):
         body = _of_gateway(error)
-        headers = {}
+        headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
     elif isinstance(error, exceptions.APIException):
         body = _of_request(error)
         headers = _headers(error)

@@ -17,6 +17,7 @@ from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge
 from console.gateway.engine.clusters import Cluster, Gateway, gateway
 from console.gateway.engine.errors import (
     AlreadyExists,
+    Busy,
     ClusterUnreachable,
     Conflict,
     GatewayError,
@@ -35,6 +36,7 @@ __all__ = [
     "Answer",
     "BrokerFailure",
     "BrokerRef",
+    "Busy",
     "Cluster",
     "ClusterSession",
     "ClusterUnreachable",

@@ -170,10 +170,11 @@ class Plan:
     def _console(self, after: tuple[str, ...]) -> Service:
         options, port = self._options, str(self._ports.console)
         listen = ("--host", options.host, "--port", port)
-        manners = ("--no-access-log", "--timeout-graceful-shutdown", str(CONSOLE_DRAIN_S))
+        manners = ("--no-access-log", "--no-proxy-headers")
+        stop = ("--timeout-graceful-shutdown", str(CONSOLE_DRAIN_S))
         return Service(
             name="console",
-            command=python("-m", "uvicorn", "console.asgi:application", *listen, *manners),
+            command=python("-m", "uvicorn", "console.asgi:application", *listen, *manners, *stop),
             env=self._console_env(),
             probe=http_ready(self._near_host, self._ports.console, "/livez"),
             after=after,

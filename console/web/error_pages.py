@@ -30,7 +30,10 @@ class ClusterTroubleMiddleware:
         partial = bool(getattr(request, "htmx", False))
         template = "errors/trouble_part.html" if partial else "errors/trouble.html"
         context = {"trouble": error, "title": error.title, "crumbs": [Crumb(error.title)]}
-        return render(request, template, context, status=error.status)
+        response = render(request, template, context, status=error.status)
+        if error.retry_after_s:
+            response.headers["Retry-After"] = str(error.retry_after_s)
+        return response
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from console.accounts.sign_in_limits import ACCOUNT_FAILURES_MAX, ADDRESS_FAILURES_MAX
 from tests.support.cluster import Cluster
 
 LOGIN = "/accounts/login/"
@@ -41,10 +42,44 @@ def test_a_wrong_password_is_told_and_five_make_a_rest(staff: User) -> None:
         assert client.post(LOGIN, WRONG).status_code == 200
     answer = client.post(LOGIN, WRONG)
     assert answer.status_code == 429
-    assert b"5 wrong passwords in a row" in answer.content
+    assert b"Too many wrong passwords" in answer.content
+    assert answer.headers["Retry-After"] == "300"
     assert client.post(LOGIN, RIGHT).status_code == 429, "also with the right one, for a while"
     other = Client(REMOTE_ADDR="192.0.2.9")
     assert other.post(LOGIN, RIGHT).status_code == 302, "from elsewhere they get in"
+
+
+def guess(client: Client, name: str) -> int:
+    return client.post(LOGIN, {"username": name, "password": "wrong"}).status_code
+
+
+def test_one_address_gets_a_limited_number_of_guesses_for_all_names(staff: User) -> None:
+    client = Client()
+    statuses = [guess(client, f"name{number}") for number in range(ADDRESS_FAILURES_MAX)]
+    assert statuses == [200] * (ADDRESS_FAILURES_MAX - 1) + [429]
+    assert client.post(LOGIN, RIGHT).status_code == 429
+    assert Client(REMOTE_ADDR="192.0.2.9").post(LOGIN, RIGHT).status_code == 302
+
+
+def test_one_account_gets_a_limited_number_of_guesses_from_all_addresses(staff: User) -> None:
+    statuses = [
+        guess(Client(REMOTE_ADDR=f"192.0.2.{number}"), "staff")
+        for number in range(ACCOUNT_FAILURES_MAX)
+    ]
+    assert statuses == [200] * (ACCOUNT_FAILURES_MAX - 1) + [429]
+    assert Client(REMOTE_ADDR="198.51.100.1").post(LOGIN, RIGHT).status_code == 429
+
+
+def test_an_own_sign_in_does_not_reset_the_guesses_at_others(staff: User, reader: User) -> None:
+    client = Client()
+    own = {"username": "reader", "password": "reader-password"}
+    for _ in range(4):
+        assert guess(client, "staff") == 200
+    assert guess(client, "reader") == 200
+    assert client.post(LOGIN, own).status_code == 302
+    client.post("/accounts/logout/")
+    assert guess(client, "staff") == 429
+    assert client.post(LOGIN, own).status_code == 302, "the other name is not locked"
 
 
 def test_signing_out_is_a_post_and_ends_the_session(staff: User, local: Cluster) -> None:

@@ -8,6 +8,7 @@ GatewayError
 ├── NotAllowedNow       409  the state of the object forbids it
 ├── Conflict            412  the object changed after the caller read it
 ├── Refused             502  the cluster answered with an error code
+├── Busy                503  the console does too much at the same time
 ├── ClusterUnreachable  503  the name server or all brokers do not answer
 └── TooSlow             504  no answer within the deadline
 """
@@ -31,6 +32,8 @@ class GatewayError(Exception):
     status = 502
     kind = "cluster-error"
     title: Any = _("The cluster could not answer")
+    #: Seconds of the header `Retry-After`; 0 for no header.
+    retry_after_s = 0
 
     def __init__(
         self, detail: Any, *, hint: Any = "", failures: tuple[BrokerFailure, ...] = ()
@@ -97,6 +100,13 @@ class Refused(GatewayError):
         super().__init__(str(refusal), hint=refusal.hint, failures=failures)
         self.code = refusal.code
         self.name = refusal.name
+
+
+class Busy(GatewayError):
+    status = 503
+    kind = "busy"
+    title = _("The console is busy")
+    retry_after_s = 2
 
 
 class ClusterUnreachable(GatewayError):

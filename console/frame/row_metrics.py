@@ -54,6 +54,7 @@ class RowMetrics(Generic[M]):
         self._cluster = cluster
         self._named_question = named_question
         self._bulk = answer.value.by_name
+        self.measured_ms = answer.value.measured_ms
         self._requested: dict[str, M] = {}
         if all_needed:
             self.left_out = max(0, len(missing) - SCAN_MAX)

@@ -34,6 +34,10 @@ class BulkMetrics(Generic[T_co]):
     by_name: Mapping[str, T_co]
     taken_ms: int | None
 
+    def measured_ms(self, name: str) -> int | None:
+        """Return the time of an item's metrics; None for an item without bulk metrics."""
+        return self.taken_ms if name in self.by_name else None
+
 
 async def ask_each(
     session: ClusterSession, question: Question[[str], T], names: Sequence[str]

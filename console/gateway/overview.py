@@ -4,11 +4,11 @@ Where brokers report no bulk metrics, the overview requests the metrics of SCAN_
 `Totals.left_out` counts the groups left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from console.gateway.brokers.listing import BrokerRow, broker_rows
-from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
@@ -44,7 +44,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A group with consumer lag."""
+    """A group that is behind (`GroupMetrics.is_behind`)."""
 
     name: str
     numbers: GroupMetrics
@@ -118,7 +118,7 @@ async def overview(session: ClusterSession) -> Partial[Overview]:
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def group_totals(session: ClusterSession) -> Partial[Totals]:
-    """The lag of all groups, and the groups with the highest lag."""
+    """The lag of all groups, and the groups with the highest lag that are behind."""
     rows = await session.ask(group_rows)
     known = await session.ask(bulk_group_metrics)
     numbers = dict(known.value.by_name)
@@ -128,7 +128,9 @@ async def group_totals(session: ClusterSession) -> Partial[Totals]:
     return Partial(
         Totals(
             lag=sum_known(each.lag for each in numbers.values()),
-            behind=furthest_behind(rows.value, numbers),
+            behind=furthest_behind(
+                rows.value, numbers, lambda name: known.value.measured_ms(name) or now_ms()
+            ),
             left_out=max(0, len(missing) - SCAN_MAX),
         ),
         merge_failures(rows.failures, known.failures, asked.failures),
@@ -176,10 +178,12 @@ def load_of(rows: Iterable[BrokerRow]) -> Load:
 
 
 def furthest_behind(
-    rows: Iterable[GroupRow], numbers: Mapping[str, GroupMetrics]
+    rows: Iterable[GroupRow],
+    numbers: Mapping[str, GroupMetrics],
+    measured_ms: Callable[[str], int],
 ) -> tuple[Behind, ...]:
-    """Return the groups with the highest lag."""
+    """Return the groups with the highest lag, without lag younger than a commit interval."""
     behind = [Behind(row.name, numbers[row.name]) for row in rows if row.name in numbers]
-    behind = [each for each in behind if each.numbers.lag]
+    behind = [each for each in behind if each.numbers.is_behind(measured_ms(each.name))]
     behind.sort(key=lambda each: (-(each.numbers.lag or 0), each.name))
     return tuple(behind[:BEHIND_SHOWN])

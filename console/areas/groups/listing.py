@@ -19,7 +19,7 @@ NO_LAG_MS = 2**53
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """A row with metrics at the time `at_ms`; None before the metrics are requested."""
+    """A row with metrics of the time `at_ms`; None before the metrics are requested."""
 
     row: GroupRow
     numbers: GroupMetrics | None
@@ -32,6 +32,10 @@ class GroupLine:
     @property
     def lag_seconds(self) -> float | None:
         return self.numbers.lag_seconds(self.at_ms) if self.numbers is not None else None
+
+    @property
+    def behind(self) -> bool:
+        return self.numbers is not None and self.numbers.is_behind(self.at_ms)
 
     @property
     def lag_ms(self) -> float | None:
@@ -55,7 +59,10 @@ METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
         _("Lag"),
         _metric(lambda numbers: numbers.lag),
         numeric=True,
-        hint=_("Messages stored but not yet consumed, including retries"),
+        hint=_(
+            "Messages stored but not yet committed as consumed, including retries. "
+            "Consumers commit every 5 seconds: younger lag is normal."
+        ),
     ),
     Column(
         "lag_seconds",
@@ -96,8 +103,8 @@ METRIC_NAMES = frozenset(column.name for column in METRIC_COLUMNS)
 #: Label and predicate of each filter. Filters by a metric exclude groups with an unknown metric.
 FILTERS: dict[str, tuple[Any, Callable[[GroupLine], bool]]] = {
     "behind": (
-        pgettext_lazy("groups", "with lag"),
-        lambda line: bool(line.numbers and line.numbers.lag),
+        pgettext_lazy("groups", "behind"),
+        lambda line: line.behind,
     ),
     "offline": (
         pgettext_lazy("groups", "without clients"),
@@ -150,4 +157,6 @@ def numbered(
     needed = ordered_by in METRIC_NAMES or (chosen in FILTERS and chosen not in ROW_FILTERS)
     numbers = RowMetrics(cluster, rows, bulk_group_metrics, metrics_of_groups, all_needed=needed)
     at_ms = now_ms()
-    return numbers, [GroupLine(row, numbers.of(row.name), at_ms) for row in rows]
+    return numbers, [
+        GroupLine(row, numbers.of(row.name), numbers.measured_ms(row.name) or at_ms) for row in rows
+    ]

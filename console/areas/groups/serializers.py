@@ -42,6 +42,9 @@ class GroupNumbersSerializer(serializers.Serializer[Any]):
     pending_since_ms = serializers.IntegerField(
         allow_null=True, help_text="Store time of the oldest unconsumed message."
     )
+    behind = serializers.BooleanField(
+        help_text="True for lag older than a commit interval of consumers (5 s), or of unknown age."
+    )
     retry_lag = serializers.IntegerField(help_text="Part of the lag in the retry topic.")
     rate = serializers.FloatField(
         allow_null=True, help_text="Messages consumed per second, last minute."
@@ -84,7 +87,7 @@ def lines_body(lines: Sequence[GroupLine]) -> list[dict[str, Any]]:
 def _numbers(line: GroupLine) -> dict[str, Any] | None:
     if line.numbers is None:
         return None
-    return {**asdict(line.numbers), "lag_seconds": line.lag_seconds}
+    return {**asdict(line.numbers), "lag_seconds": line.lag_seconds, "behind": line.behind}
 
 
 class GroupPageSerializer(AnsweredSerializer):

@@ -20,6 +20,11 @@ from core_broker.message.topics import RETRY_PREFIX, dlq_topic
 from core_broker.remoting.bodies.inventory import GroupEntry
 
 METRICS_FRESH_MS = 3_000
+#: Interval between the commits of a consumer, ms: RocketMQ's persistConsumerOffsetInterval.
+COMMIT_INTERVAL_MS = 5_000
+#: Minimum age of the oldest unconsumed message of a group that is behind, ms. Consumers commit
+#: after each interval, so the lag of a healthy group is younger; 1 s more for delivery and clocks.
+BEHIND_AFTER_MS = COMMIT_INTERVAL_MS + 1_000
 #: Maximum number of topics of a group for which the lag in time is requested.
 TOPICS_ASKED_MAX = 8
 
@@ -54,6 +59,15 @@ class GroupMetrics:
         if self.pending_since_ms is None:
             return None
         return max(0, at_ms - self.pending_since_ms) / 1000
+
+    def is_behind(self, at_ms: int) -> bool:
+        """True for a group whose lag is older than a commit interval, or of unknown age.
+
+        `at_ms` is the time of the metrics, not of the page: the group goes on meanwhile.
+        """
+        if not self.lag:
+            return False
+        return self.pending_since_ms is None or at_ms - self.pending_since_ms >= BEHIND_AFTER_MS
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)

@@ -57,7 +57,7 @@ class TableExports(ClusterResource):
         responses={202: ExportStartedSerializer},
         examples=[
             OpenApiExample(
-                "groups with lag, highest lag first",
+                "groups that are behind, highest lag first",
                 {"table": "groups", "filter": "behind", "ordering": "-lag", "format": "xlsx"},
                 request_only=True,
             )

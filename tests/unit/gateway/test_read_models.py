@@ -287,4 +287,26 @@ def test_furthest_behind_leaves_out_those_who_are_not() -> None:
         for name in (*sorted(lags.keys() - {"gone"}), "unknown")
     ]
     numbers = {name: GroupMetrics(lag, 0, None, None, (), None, None) for name, lag in lags.items()}
-    assert [one.name for one in furthest_behind(rows, numbers)] == ["e", "a", "b"]
+    found = furthest_behind(rows, numbers, lambda _name: 0)
+    assert [one.name for one in found] == ["e", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("lag", "pending_ago_ms", "behind"),
+    [
+        (0, None, False),
+        (None, None, False),
+        (50_000, 4_900, False),
+        (50_000, 5_900, False),
+        (1, 6_000, True),
+        (1, None, True),
+    ],
+)
+def test_lag_within_one_commit_interval_is_not_behind(
+    lag: int | None, pending_ago_ms: int | None, behind: bool
+) -> None:
+    since_ms = None if pending_ago_ms is None else 1_000_000 - pending_ago_ms
+    numbers = GroupMetrics(lag, 0, since_ms, 1.0, ("T",), 1, 0)
+    assert numbers.is_behind(1_000_000) is behind
+    row = group_row("g", {"a": SubscriptionGroupConfig(group_name="g")})
+    assert bool(furthest_behind([row], {"g": numbers}, lambda _name: 1_000_000)) is behind

@@ -18,7 +18,7 @@ from console.web.admission import Admission  # noqa: E402
 from console.web.live.routing import feed_router  # noqa: E402
 from console.web.live.sampler import stop_samplers  # noqa: E402
 from console.web.proxies import Proxies  # noqa: E402
-from console.web.security import SameOrigin  # noqa: E402
+from console.web.security import HostOfProbes, SameOrigin  # noqa: E402
 from console.web.static_files import StaticFilesApp  # noqa: E402
 from console.web.sub_path import SubPath  # noqa: E402
 
@@ -38,7 +38,7 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 _router = ProtocolTypeRouter(
     {
-        "http": _django,
+        "http": HostOfProbes(_django),
         "websocket": SameOrigin(AuthMiddlewareStack(feed_router())),
         "lifespan": lifespan,
     }

@@ -7,6 +7,7 @@ together, each with variable, value and expected format.
 import os
 import re
 import secrets
+import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +16,10 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from zoneinfo import available_timezones
 
+import psutil
+
 from core_broker.limits import PORT_MAX
+from core_broker.monitoring.access import UnusableToken, read_token
 
 NAMESRV_DEFAULT = "127.0.0.1:9876"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -87,6 +91,7 @@ class Environment:
     time_zone: str
     prefix: str
     allowed_hosts: tuple[str, ...]
+    metrics_token: bytes
     trusted_origins: tuple[str, ...]
     trusted_proxies: tuple[str, ...]
     https: bool
@@ -156,6 +161,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
     }
     audit_days = read.number("CONSOLE_AUDIT_DAYS", 1, AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)
+    metrics_token = _token(read, "CONSOLE_METRICS_TOKEN_FILE")
     prefix = read.text("CONSOLE_PREFIX").rstrip("/")
     if prefix and not PREFIX.fullmatch(prefix):
         read.complain("CONSOLE_PREFIX", prefix, "a path such as /mq/")
@@ -174,7 +180,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         audit_days=audit_days,
         time_zone=time_zone,
         prefix=prefix,
-        allowed_hosts=read.words("CONSOLE_ALLOWED_HOSTS") or ("*",),
+        allowed_hosts=(*own_hosts(), *read.words("CONSOLE_ALLOWED_HOSTS")),
+        metrics_token=metrics_token,
         trusted_origins=origins,
         trusted_proxies=proxies,
         https=https,
@@ -189,6 +196,32 @@ def is_network(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def own_hosts() -> tuple[str, ...]:
+    """Return host names and addresses in URLs of this machine, as in a Host header.
+
+    Other names are refused: a web page that resolves its own name to the console's address (DNS
+    rebinding) would share an origin with the console.
+    """
+    name = socket.gethostname().lower()
+    addresses = {
+        each.address.lower()
+        for interface in psutil.net_if_addrs().values()
+        for each in interface
+        if each.family in {socket.AF_INET, socket.AF_INET6} and "%" not in each.address
+    }
+    hosts = {"localhost", "127.0.0.1", "::1", name, name.partition(".")[0], *addresses}
+    return tuple(sorted(f"[{host}]" if ":" in host else host for host in hosts if host))
+
+
+def _token(read: _Reader, variable: str) -> bytes:
+    file = read.text(variable)
+    try:
+        return read_token(file)
+    except UnusableToken as problem:
+        read.complain(variable, file, str(problem))
+        return b""
 
 
 def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]:

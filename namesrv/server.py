@@ -80,7 +80,12 @@ class NameServer:
             metrics.source(self._metrics)
             try:
                 self.side_port = await serve_http(
-                    host, http_port, self.readiness, self.varz, metrics
+                    host,
+                    http_port,
+                    self.readiness,
+                    self.varz,
+                    metrics,
+                    token_file=self.config.metrics_token_file,
                 )
             except OSError as error:
                 raise CannotListen("httpPort", host, http_port, error) from None

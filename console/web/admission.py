@@ -48,7 +48,7 @@ PROBES_WAITING_MAX = 10_000
 LOG_INTERVAL_S = 60.0
 
 PROBE_PATH = "/livez"
-MONITORING_PATHS = frozenset({"/readyz", "/metrics", "/varz"})
+MONITORING_PATHS = frozenset({"/readyz", "/healthz", "/metrics", "/varz"})
 
 
 class Refused(Exception):

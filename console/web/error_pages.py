@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from http import HTTPStatus
 
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
@@ -13,6 +14,7 @@ from console.frame.pages import Crumb, forbidden
 from console.gateway import GatewayError
 
 API_PREFIX = "/api/"
+HOST_CHARS_MAX = 255
 
 
 class ClusterTroubleMiddleware:
@@ -55,9 +57,17 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    is_host = isinstance(exception, DisallowedHost)
     reason = _("Invalid request: %(problem)s") % {"problem": exception}
+    if is_host:
+        reason = _("The console has no host name “%(host)s” (setting CONSOLE_ALLOWED_HOSTS).") % {
+            "host": request.META.get("HTTP_HOST", "")[:HOST_CHARS_MAX]
+        }
     if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "bad-request", 400, reason)
+    if is_host:
+        context = {"title": _("Unknown host name"), "reason": reason}
+        return render(request, "errors/unknown_host.html", context, status=400)
     return render(
         request, "errors/forbidden.html", {"title": _("Bad request"), "reason": reason}, status=400
     )

@@ -1,5 +1,8 @@
 """Monitoring endpoints without sign-in: /livez, /readyz, /metrics and /varz.
 
+/metrics and /varz are for programs on this machine, or for holders of CONSOLE_METRICS_TOKEN_FILE's
+token.
+
 Like Kubernetes' API server, `?verbose` lists every check and `?exclude=<check>` skips a check. A
 probe excludes the check of a cluster to keep the console reachable while the cluster is down.
 """
@@ -7,7 +10,7 @@ probe excludes the check of a cluster to keep the console reachable while the cl
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, wraps
 
 import django
 from django.conf import settings
@@ -20,6 +23,7 @@ from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.brokers.listing import cluster_map
 from console.metrics import REGISTRY
 from console.web.dependencies import redis_problem
+from core_broker.monitoring.access import MetricsAccess
 
 STARTED_MS = now_ms()
 
@@ -73,12 +77,36 @@ def cluster_problem(cluster: Cluster) -> str | None:
     return None if known else f"no broker is registered at {cluster.namesrv_addr}"
 
 
+def for_readers(
+    view: Callable[[HttpRequest], HttpResponse],
+) -> Callable[[HttpRequest], HttpResponse]:
+    """Decorator: applies the rule of `MetricsAccess`; others get 401 with the reason."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest) -> HttpResponse:
+        access = MetricsAccess("CONSOLE_METRICS_TOKEN_FILE", settings.METRICS_TOKEN)
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        # ALLOWED_HOSTS has checked the Host header, and has names of this machine.
+        headers.pop("host", None)
+        peer, own = request.META.get("REMOTE_ADDR", ""), request.META.get("SERVER_NAME", "")
+        if why := access.why_denied(peer, own, headers):
+            challenge = {"WWW-Authenticate": 'Bearer realm="metrics"'}
+            return HttpResponse(
+                f"{why}\n", content_type="text/plain", status=401, headers=challenge
+            )
+        return view(request)
+
+    return guarded
+
+
 @needs(Need.OPEN)
+@for_readers
 def metrics_page(request: HttpRequest) -> HttpResponse:
     return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
 
 
 @needs(Need.OPEN)
+@for_readers
 def varz(request: HttpRequest) -> HttpResponse:
     """Return process and configuration data, without secrets."""
     database = settings.DATABASES["default"]

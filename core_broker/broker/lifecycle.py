@@ -122,7 +122,12 @@ class Broker:
             return
         try:
             self.side_port = await serve_http(
-                config.bind_address, config.http_port, self.readiness, self._varz, self._metrics
+                config.bind_address,
+                config.http_port,
+                self.readiness,
+                self._varz,
+                self._metrics,
+                token_file=config.metrics_token_file,
             )
         except OSError as error:
             raise CannotListen("httpPort", config.bind_address, config.http_port, error) from None

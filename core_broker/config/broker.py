@@ -46,6 +46,7 @@ class BrokerConfig(Settings):
     ha_listen_port: int = key(10912, high=PORT_MAX)
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a broker
     http_port: int = key(BROKER_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
+    metrics_token_file: str = ""  # Gantry's own; "": only this machine reads metrics
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # Name servers.

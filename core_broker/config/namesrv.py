@@ -34,6 +34,7 @@ class NamesrvConfig(Settings):
     listen_port: int = key(9876, high=PORT_MAX)  # 0: any free port
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a name server
     http_port: int = key(NAMESRV_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
+    metrics_token_file: str = ""  # Gantry's own; "": only this machine reads metrics
     server_channel_max_idle_time_seconds: int = key(120, low=1, high=INT_MAX)
 
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.

@@ -4,6 +4,8 @@
 /readyz     200, or 503 with the reasons; ?verbose lists every check; /healthz is an alias
 /metrics    Prometheus text with the names of RocketMQ 5
 /varz       every internal counter and table as JSON
+
+Everybody reads /livez and /readyz; `access.py` has the readers of the other pages.
 """
 
 import asyncio
@@ -18,6 +20,8 @@ import msgspec
 
 from core_broker.config.broker import BROKER_HTTP_PORT
 from core_broker.config.namesrv import NAMESRV_HTTP_PORT
+from core_broker.errors import SettingProblem, SettingsError
+from core_broker.monitoring.access import MetricsAccess, UnusableToken, read_token
 from core_broker.monitoring.metrics import Metrics
 from core_broker.monitoring.readiness import Readiness
 
@@ -30,6 +34,9 @@ REQUEST_SECONDS_MAX = 10
 #: Maximum number of open connections; further connections are closed at once.
 CONNECTIONS_MAX = 64
 
+#: Pages for the readers of `MetricsAccess`.
+PROTECTED = frozenset({"/metrics", "/varz"})
+
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 
@@ -41,6 +48,7 @@ class SidePort:
     readiness: Readiness
     varz: Callable[[], Mapping[str, Any]]
     metrics: Metrics
+    access: MetricsAccess
     port: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
@@ -72,7 +80,10 @@ class SidePort:
         try:
             if len(self._tasks) <= CONNECTIONS_MAX:
                 async with asyncio.timeout(REQUEST_SECONDS_MAX):
-                    writer.write(await self._answer(await _request_line(reader)))
+                    line, headers = await _request_head(reader)
+                    peer, own = (_address(writer, end) for end in ("peername", "sockname"))
+                    denied = self.access.why_denied(peer, own, headers)
+                    writer.write(await self._answer(line, denied))
                     await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             log.debug("an HTTP client disconnected before its response")
@@ -80,7 +91,7 @@ class SidePort:
             self._tasks.discard(task)
             writer.close()
 
-    async def _answer(self, line: str) -> bytes:
+    async def _answer(self, line: str, denied: str) -> bytes:
         method, _, rest = line.partition(" ")
         target = rest.partition(" ")[0]
         path, _, query = target.partition("?")
@@ -88,6 +99,8 @@ class SidePort:
             return _response(HTTPStatus.BAD_REQUEST, "not an HTTP request\n")
         if method != "GET":
             return _response(HTTPStatus.METHOD_NOT_ALLOWED, "only GET\n")
+        if denied and path in PROTECTED:
+            return _response(HTTPStatus.UNAUTHORIZED, f"{denied}\n")
         try:
             return await self._page(path, query)
         except Exception:
@@ -119,6 +132,10 @@ class SidePort:
         return _response(status, "\n".join(lines) + "\n")
 
 
+_MORE_HEADERS = {
+    HTTPStatus.METHOD_NOT_ALLOWED: "Allow: GET\r\n",
+    HTTPStatus.UNAUTHORIZED: 'WWW-Authenticate: Bearer realm="metrics"\r\n',
+}
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -128,14 +145,23 @@ async def serve_http(
     readiness: Readiness,
     varz: Callable[[], Mapping[str, Any]],
     metrics: Metrics,
+    *,
+    token_file: str = "",
 ) -> SidePort:
     """Start the side port and return it; `.port` is the bound port, `.close()` stops the server.
+
+    `token_file` is the setting metricsTokenFile; raises SettingsError for an unusable file.
 
     When a default port is in use, any free port is bound instead: settings written for RocketMQ,
     which has no side port, must start two brokers on one machine. Raises OSError when another port
     of the settings is in use.
     """
-    side = SidePort(readiness, varz, metrics)
+    try:
+        access = MetricsAccess("metricsTokenFile", read_token(token_file))
+    except UnusableToken as problem:
+        wrong = SettingProblem("metricsTokenFile", f"expected {problem}", token_file)
+        raise SettingsError([wrong]) from None
+    side = SidePort(readiness, varz, metrics, access)
     try:
         await side.listen(host, port)
     except OSError as error:
@@ -146,21 +172,31 @@ async def serve_http(
     return side
 
 
-async def _request_line(reader: asyncio.StreamReader) -> str:
-    """Return the request line; "" when the head is longer than REQUEST_BYTES_MAX."""
+async def _request_head(reader: asyncio.StreamReader) -> tuple[str, dict[str, str]]:
+    """Return request line and headers, names in lower case; ("", {}) for a head longer than
+    REQUEST_BYTES_MAX.
+    """
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
-        return ""
-    return head.partition(b"\r\n")[0].decode("latin-1")
+        return "", {}
+    first, *rest = head.decode("latin-1").split("\r\n")
+    fields = (line.partition(":") for line in rest)
+    return first, {name.strip().lower(): value.strip() for name, _, value in fields}
+
+
+def _address(writer: asyncio.StreamWriter, end: str) -> str:
+    """Return the IP address of one end of the connection."""
+    found = writer.get_extra_info(end)
+    return str(found[0]) if found else ""
 
 
 def _response(status: HTTPStatus, body: str | bytes, content_type: str = TEXT) -> bytes:
     payload = body.encode() if isinstance(body, str) else body
-    allow = "Allow: GET\r\n" if status is HTTPStatus.METHOD_NOT_ALLOWED else ""
+    more = _MORE_HEADERS.get(status, "")
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"
-        f"Content-Length: {len(payload)}\r\nCache-Control: no-store\r\n{allow}"
+        f"Content-Length: {len(payload)}\r\nCache-Control: no-store\r\n{more}"
         "Connection: close\r\n\r\n"
     )
     return head.encode("latin-1") + payload

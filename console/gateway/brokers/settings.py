@@ -34,6 +34,7 @@ OWN_KEYS = frozenset(
     {
         *("brokerName", "brokerId", "brokerRole", "brokerIP1", "brokerIP2", "bindAddress"),
         *("listenPort", "fastListenPort", "haListenPort", "httpPort", "haMasterAddress"),
+        *("metricsTokenFile",),
         *("storePathRootDir", "storePathCommitLog", "storePathConsumeQueue", "storePathIndex"),
         *("storeCheckpoint", "abortFile", "rocketmqHome", "brokerConfigPath", "messageStorePlugIn"),
         *("startAcceptSendRequestTimeStamp", "storePathDLedgerCommitLog", "storePathEpochFile"),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -16,7 +17,7 @@ Connect = Callable[[str], WireClient]
 async def get(broker: Broker, path: str) -> tuple[int, str]:
     assert broker.side_port is not None
     reader, writer = await asyncio.open_connection("127.0.0.1", broker.side_port.port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     answer = (await reader.read()).decode()
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
@@ -75,6 +76,16 @@ async def test_errors_of_peers_are_counted(start_broker: MakeBroker, connect: Co
     assert counted["rocketmq_remoting_closed_total", "malformed"] == 0
     assert counted["rocketmq_flow_control_total", "TIMEOUT_CLEAN_QUEUE"] == 1
     assert counted["rocketmq_remoting_opened_total", ""] == 2
+
+
+async def test_metrics_need_the_token_of_the_settings(
+    start_broker: MakeBroker, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    broker = await start_broker(http_port=0, metrics_token_file=str(token))
+    assert (await get(broker, "/metrics"))[0] == 401
+    assert (await get(broker, "/readyz"))[0] == 200
 
 
 async def test_internal_tables_are_json(start_broker: MakeBroker, connect: Connect) -> None:

@@ -1,6 +1,7 @@
 """The console's settings: read as a whole, every mistake named, secrets kept."""
 
 import os
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -26,6 +27,28 @@ def test_defaults_lead_to_a_local_name_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["h1:9876;h2:9877", "h1:9876,h2:9877", " h1:9876 ; h2:9877 ;"])
 def test_name_servers_of_one_cluster(tmp_path: Path, text: str) -> None:
     assert read(tmp_path, NAMESRV_ADDR=text).clusters == {"local": "h1:9876;h2:9877"}
+
+
+def test_only_names_of_this_machine_are_allowed_by_default(tmp_path: Path) -> None:
+    own = set(read(tmp_path).allowed_hosts)
+    assert {"localhost", "127.0.0.1", "[::1]", socket.gethostname().lower()} <= own
+    assert "*" not in own
+    more = read(tmp_path, CONSOLE_ALLOWED_HOSTS="a.example, .b.example").allowed_hosts
+    assert set(more) == own | {"a.example", ".b.example"}
+
+
+def test_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+    found = read(tmp_path, CONSOLE_TRUSTED_PROXIES="127.0.0.1, 10.0.0.0/8 fd00::/8")
+    assert found.trusted_proxies == ("127.0.0.1", "10.0.0.0/8", "fd00::/8")
+    for wrong in ("proxy.example", "10.0.0.1/8", "*", "10.0.0.0/33"):
+        with pytest.raises(EnvironmentProblem, match="CONSOLE_TRUSTED_PROXIES"):
+            read(tmp_path, CONSOLE_TRUSTED_PROXIES=wrong)
+
+
+def test_an_unusable_token_file_is_named(tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent")
+    with pytest.raises(EnvironmentProblem, match=r"CONSOLE_METRICS_TOKEN_FILE .*No such file"):
+        read(tmp_path, CONSOLE_METRICS_TOKEN_FILE=absent)
 
 
 def test_several_clusters(tmp_path: Path) -> None:

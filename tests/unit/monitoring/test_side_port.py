@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -49,7 +50,9 @@ async def exchange(side: SidePort, data: bytes) -> tuple[int, dict[str, str], st
 
 
 async def get(side: SidePort, path: str) -> tuple[int, str]:
-    status, _, body = await exchange(side, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    status, _, body = await exchange(
+        side, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    )
     return status, body
 
 
@@ -99,6 +102,28 @@ async def test_varz_is_json(side: SidePort) -> None:
     status, body = await get(side, "/varz")
     assert status == 200
     assert json.loads(body) == {"brokers": {"b": 1}}
+
+
+async def test_metrics_and_tables_need_the_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef\n")
+    side = await serve_http(
+        "127.0.0.1", 0, Readiness(), lambda: {"a": 1}, Metrics(), token_file=str(token)
+    )
+    for path in ("/metrics", "/varz"):
+        status, headers, body = await exchange(side, f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="metrics"')
+        assert "metricsTokenFile" in body
+        sent = f"GET {path} HTTP/1.1\r\nAUTHORIZATION:Bearer 0123456789abcdef\r\n\r\n"
+        assert (await exchange(side, sent.encode()))[0] == 200
+    assert await get(side, "/livez") == (200, "ok\n")
+    assert await get(side, "/readyz") == (200, "ok\n")
+    await side.close()
+
+
+async def test_a_web_page_cannot_read_through_the_browser_of_this_machine(side: SidePort) -> None:
+    head = b"GET /varz HTTP/1.1\r\nHost: rebound.example:5559\r\n\r\n"
+    assert (await exchange(side, head))[0] == 401
 
 
 async def test_other_paths_and_methods(side: SidePort) -> None:

@@ -99,6 +99,13 @@ def test_an_error_names_the_port_in_use(start: Start, conf: Path) -> None:
         assert "Traceback" not in err
 
 
+def test_an_unusable_token_file_ends_the_start(start: Start, conf: Path, tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent")
+    code, _, err = finish(start("-c", str(conf), ROCKETMQ_METRICS_TOKEN_FILE=absent))
+    assert code == 1
+    assert f"metricsTokenFile = {absent!r}: expected a readable file (No such file" in err
+
+
 def test_an_address_of_another_machine(start: Start, conf: Path) -> None:
     code, _, err = finish(start("-c", str(conf), ROCKETMQ_BIND_ADDRESS="192.0.2.77"))
     assert code == 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from trace.timeline import RETRY_TIMES_MAX_DEFAULT
+from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000

@@ -16,14 +16,25 @@ Properties of trace records, and how the derivation handles them:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
+from trace.attempts import (
+    RETRY_TIMES_MAX_DEFAULT,
+    Attempt,
+    AttemptState,
+    Begin,
+    End,
+    dead_letter_index,
+    elapsed_ms,
+    estimated_store_ms,
+    first_success_index,
+    in_order,
+    paired,
+    settled,
+)
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
-
-#: Default maximum of retries of a group before the dead letter.
-RETRY_TIMES_MAX_DEFAULT: Final = 16
 
 
 class EventKind(StrEnum):
@@ -36,13 +47,6 @@ class EventKind(StrEnum):
     CONSUMED = "consumed"
     CONSUME_FAILED = "consume_failed"
     DEAD_LETTERED = "dead_lettered"
-
-
-class AttemptState(StrEnum):
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    #: No recorded end: the listener still runs, its consumer died, or the record was lost.
-    UNFINISHED = "unfinished"
 
 
 class Outcome(StrEnum):
@@ -64,27 +68,6 @@ class StoredMessage(Protocol):
     def msg_id(self) -> str: ...
     @property
     def store_timestamp(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One delivery to the listener of one group. Times are corrected for clock skew."""
-
-    group: str
-    request_id: str
-    #: None when the SubBefore record was lost.
-    retry_times: int | None
-    state: AttemptState
-    start_ms: int | None
-    duration_ms: int | None
-    context_code: int | None = None
-    skew_ms: int = 0
-
-    @property
-    def end_ms(self) -> int | None:
-        if self.start_ms is None or self.duration_ms is None:
-            return None
-        return self.start_ms + self.duration_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +143,11 @@ def build_timeline(
     about, duplicate_count = _distinct(records, selected_id)
     sends = sorted((r for r in about if isinstance(r, Pub)), key=lambda r: r.timestamp_ms)
     sent_ms = min((send.timestamp_ms for send in sends), default=None)
-    stored_ms = message.store_timestamp if message else _estimated_store_ms(sends)
+    if message is not None:
+        stored_ms: int | None = message.store_timestamp
+    else:
+        successes = (estimated_store_ms(s.timestamp_ms, s.cost_ms) for s in sends if s.success)
+        stored_ms = next(successes, None)
     limits, letters = retry_times_max or {}, dead_letters or {}
     journeys = []
     for group, attempts in _attempts_by_group(about).items():
@@ -213,42 +200,22 @@ def _is_about(record: TraceRecord, msg_id: str) -> bool:
     return isinstance(record, Pub) and msg_id in record.msg_id.split(",")
 
 
-def _estimated_store_ms(sends: list[Pub]) -> int | None:
-    """RocketMQ's estimate without a query to the broker: the middle of the send."""
-    return next((send.timestamp_ms + send.cost_ms // 2 for send in sends if send.success), None)
-
-
 def _attempts_by_group(records: list[TraceRecord]) -> dict[str, list[Attempt]]:
-    befores = {r.request_id: r for r in records if isinstance(r, SubBefore)}
-    afters = {r.request_id: r for r in records if isinstance(r, SubAfter)}
+    begins = {
+        r.request_id: Begin(r.timestamp_ms, r.group, r.retry_times)
+        for r in records
+        if isinstance(r, SubBefore)
+    }
+    ends = {
+        r.request_id: End(r.timestamp_ms, r.group, r.cost_ms, r.success, r.context_code)
+        for r in records
+        if isinstance(r, SubAfter)
+    }
     groups: dict[str, list[Attempt]] = {}
-    for request_id in befores | afters:
-        attempt = _attempt(request_id, befores.get(request_id), afters.get(request_id))
+    for request_id in begins | ends:
+        attempt = paired(request_id, begins.get(request_id), ends.get(request_id))
         groups.setdefault(attempt.group, []).append(attempt)
     return groups
-
-
-def _attempt(request_id: str, before: SubBefore | None, after: SubAfter | None) -> Attempt:
-    state = AttemptState.UNFINISHED
-    start_ms, duration_ms = before.timestamp_ms if before else None, None
-    if after:
-        state = AttemptState.SUCCEEDED if after.success else AttemptState.FAILED
-        duration_ms = max(after.cost_ms, 0)
-        # Java divides the cost by the number of messages; the difference of the two timestamps is
-        # exact.
-        if before and after.timestamp_ms is not None:
-            duration_ms = max(after.timestamp_ms - before.timestamp_ms, duration_ms)
-        elif after.timestamp_ms is not None:
-            start_ms = after.timestamp_ms - duration_ms
-    return Attempt(
-        group=before.group if before else after.group if after else "",
-        request_id=request_id,
-        retry_times=before.retry_times if before else None,
-        state=state,
-        start_ms=start_ms,
-        duration_ms=duration_ms,
-        context_code=after.context_code if after else None,
-    )
 
 
 def _rounds(
@@ -268,42 +235,18 @@ def _rounds(
 
 
 def _in_causal_order(attempts: list[Attempt], sent_ms: int | None) -> tuple[Attempt, ...]:
-    """Sort by retry count, then time; move attempts that start before their cause."""
-    ordered = sorted(
-        (attempt for attempt in attempts if attempt.retry_times is not None),
-        key=lambda attempt: (attempt.retry_times, attempt.start_ms),
-    )
-    for lost in (attempt for attempt in attempts if attempt.retry_times is None):
-        later = (
-            place
-            for place, other in enumerate(ordered)
-            if lost.start_ms is not None and (other.start_ms or 0) > lost.start_ms
-        )
-        ordered.insert(next(later, len(ordered)), lost)
-    settled: list[Attempt] = []
-    cause_ms = level_end_ms = sent_ms or 0
-    level: int | None = None
-    for attempt in ordered:
-        if attempt.retry_times != level:
-            cause_ms, level = level_end_ms, attempt.retry_times
-        if attempt.start_ms is None:
-            settled.append(attempt)
-            continue
-        start_ms = max(attempt.start_ms, cause_ms)
-        level_end_ms = max(level_end_ms, start_ms + (attempt.duration_ms or 0))
-        skew_ms = start_ms - attempt.start_ms
-        settled.append(replace(attempt, start_ms=start_ms, skew_ms=skew_ms))
-    return tuple(settled)
+    return tuple(settled(in_order(attempts), sent_ms))
 
 
 def _group_outcome(attempts: tuple[Attempt, ...], retry_times_max: int) -> Outcome:
     """The outcome of the attempts with the highest retry count; earlier attempts do not matter."""
+    if dead_letter_index(attempts, retry_times_max) is not None:
+        return Outcome.DEAD_LETTERED
     level = attempts[-1].retry_times
     last = [attempt for attempt in attempts if attempt.retry_times == level]
     states = {attempt.state for attempt in last}
     if AttemptState.FAILED in states:
-        is_last_retry = level is not None and level >= retry_times_max
-        return Outcome.DEAD_LETTERED if is_last_retry else Outcome.RETRYING
+        return Outcome.RETRYING
     if AttemptState.SUCCEEDED in states:
         return Outcome.CONSUMED
     return Outcome.RETRYING if len(attempts) > len(last) else Outcome.PENDING
@@ -313,21 +256,14 @@ def _latencies(
     attempts: tuple[Attempt, ...], sent_ms: int | None, stored_ms: int | None
 ) -> Latencies:
     starts = [attempt.start_ms for attempt in attempts if attempt.start_ms is not None]
-    ends = [
-        attempt.end_ms
-        for attempt in attempts
-        if attempt.state is AttemptState.SUCCEEDED and attempt.end_ms is not None
-    ]
-    first_start_ms, first_end_ms = min(starts, default=None), min(ends, default=None)
+    success = first_success_index(attempts)
+    first_start_ms = min(starts, default=None)
+    first_end_ms = None if success is None else attempts[success].end_ms
     return Latencies(
-        send_to_consume_ms=_elapsed(sent_ms, first_start_ms),
-        store_to_consume_ms=_elapsed(stored_ms, first_start_ms),
-        end_to_end_ms=_elapsed(sent_ms, first_end_ms),
+        send_to_consume_ms=elapsed_ms(sent_ms, first_start_ms),
+        store_to_consume_ms=elapsed_ms(stored_ms, first_start_ms),
+        end_to_end_ms=elapsed_ms(sent_ms, first_end_ms),
     )
-
-
-def _elapsed(begin_ms: int | None, end_ms: int | None) -> int | None:
-    return None if begin_ms is None or end_ms is None else max(end_ms - begin_ms, 0)
 
 
 def _send_event(send: Pub) -> Event:

@@ -11,7 +11,7 @@ from core_broker.client import AclRpcHook, AdminClient
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.remoting.codes import ResponseCode
 from spark_jobs.sources.offsets import QueueBounds
-from trace.timeline import RETRY_TIMES_MAX_DEFAULT
+from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 
 BACKOFF_FIRST_S: Final = 0.1
 BACKOFF_MAX_S: Final = 3.0

@@ -14,8 +14,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 from trace.lake import HOUR_MS, HourIndex
-from trace.timeline import RETRY_TIMES_MAX_DEFAULT
 
 #: Maximum cost of a send or listener, ms; a larger value comes from a wrong clock and is capped.
 COST_MAX_MS: Final = 24 * 3600 * 1000

@@ -8,9 +8,10 @@ from core_broker.message.topics import TRACE_TOPIC
 from core_broker.remoting.bodies import ConsumeFromWhere
 from tests.client.receiving import ClusterAddrs, Receiver
 from tests.support.eventually import eventually
+from trace.attempts import AttemptState
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, decode_trace
 from trace.hooks import TraceHook
-from trace.timeline import AttemptState, EventKind, Outcome, build_timeline
+from trace.timeline import EventKind, Outcome, build_timeline
 
 NewTopic = Callable[..., Awaitable[str]]
 

@@ -15,7 +15,8 @@ from console.areas.traces.broker_events import broker_events_of
 from console.areas.traces.drawing import BrokerEventKind
 from console.gateway.traces.evidence import DeliveryState
 from console.gateway.traces.journey import NoTrace, journey
-from trace.timeline import AttemptState, EventKind, Outcome
+from trace.attempts import AttemptState
+from trace.timeline import EventKind, Outcome
 
 
 class AttemptSerializer(serializers.Serializer[Any]):

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trace.attempts import Attempt, AttemptState
 from trace.codec import ConsumeReturnType
-from trace.timeline import Attempt, AttemptState, Event, EventKind, Timeline
+from trace.timeline import Event, EventKind, Timeline
 
 ROW_HEIGHT = 30
 #: Minimum width of a bar, percent: narrower bars are invisible.

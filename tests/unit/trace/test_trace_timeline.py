@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
-from trace.timeline import AttemptState, EventKind, Outcome, build_timeline
+from trace.timeline import EventKind, Outcome, build_timeline
 
 
 @dataclass

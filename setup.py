@@ -15,12 +15,16 @@ from setuptools import Extension, setup
 KERNEL = Path("core_broker") / "kernel"
 #: Also used as plain Python; core_broker/kernel has its C types.
 SHARED = Path("core_broker") / "remoting" / "connection_state.py"
+#: Compiled in place, with C types in a .pxd file beside the module; plain Python elsewhere.
+IN_PLACE = (Path("trace") / "scan.py",)
 
 
-def sources() -> Iterator[Path]:
-    """The files that are compiled into core_broker.kernel."""
-    yield from sorted(KERNEL.glob("[!_]*.py"))
-    yield SHARED
+def sources() -> Iterator[tuple[str, Path]]:
+    """Name and source of every compiled module."""
+    for source in (*sorted(KERNEL.glob("[!_]*.py")), SHARED):
+        yield f"core_broker.kernel.{source.stem}", source
+    for source in IN_PLACE:
+        yield ".".join(source.with_suffix("").parts), source
 
 
 def kernel_modules() -> list[Extension]:
@@ -31,13 +35,13 @@ def kernel_modules() -> list[Extension]:
         return []
     modules = [
         Extension(
-            f"core_broker.kernel.{source.stem}",
+            name,
             [str(source)],
             libraries=["z"],
             extra_compile_args=["-O2"],
             optional=True,
         )
-        for source in sources()
+        for name, source in sources()
     ]
     return cythonize(modules, build_dir="build/kernel", quiet=True)
 

@@ -22,7 +22,8 @@ FUNCTION_LINES_MAX = 70
 # Pure code: time comes in as `now_ms`, and effects go out as values.
 PURE = (
     *("core_broker/state", "core_broker/filter", "core_broker/message"),
-    *("trace/codec.py", "trace/timeline.py", "namesrv/routes.py"),
+    *("trace/codec.py", "trace/scan.py", "trace/columns.py", "trace/attempts.py"),
+    *("trace/timeline.py", "namesrv/routes.py"),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

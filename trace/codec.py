@@ -17,19 +17,21 @@ after the last known field, missing empty fields at the end, and SubAfter record
 the CLOUD channel, which end with 0x01 and run into the next record.
 """
 
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
+
+from trace import scan
 
 FIELD_SEPARATOR: Final = "\x01"
 RECORD_TERMINATOR: Final = "\x02"
 #: Maximum broken records kept of one body; the count includes all broken records.
 BROKEN_KEPT_MAX: Final = 64
 BROKEN_TEXT_CHARS_MAX: Final = 512
-
-_LONG_MAX: Final = 2**63 - 1
+BROKEN_FIELD_CHARS_MAX: Final = 40
 _UNPRINTED: Final = str.maketrans({FIELD_SEPARATOR: " ", RECORD_TERMINATOR: " "})
 
 
@@ -150,21 +152,29 @@ class DecodedTrace(msgspec.Struct, frozen=True):
 def decode_trace(body: bytes | str) -> DecodedTrace:
     """Decode the body of a trace message. Never raises, for any bytes."""
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
+    data = text.encode("utf-8", "replace")
+    records_max = scan.records_max(data, bodies=1)
+    heads, spans, numbers = (
+        memoryview(array(code, bytes(array(code).itemsize * width * records_max)))
+        for code, width in (("i", scan.HEADS), ("i", scan.SPANS), ("q", scan.NUMBERS_WIDTH))
+    )
+    count = scan.scan_bodies(data, memoryview(array("i", [0, len(data)])), heads, spans, numbers)
     records: list[TraceRecord] = []
     broken: list[BrokenRecord] = []
-    broken_count = 0
-    for segment in text.split(RECORD_TERMINATOR):
-        if not segment:
-            continue
-        for fields in _unglued(segment.split(FIELD_SEPARATOR)):
-            try:
-                records.append(_read(fields))
-            except ValueError as error:
-                broken_count += 1
-                if len(broken) < BROKEN_KEPT_MAX:
-                    kept = FIELD_SEPARATOR.join(fields)[:BROKEN_TEXT_CHARS_MAX]
-                    broken.append(BrokenRecord(kept, str(error)))
-    return DecodedTrace(records, broken, broken_count)
+    for record in range(count):
+        kind, bits = heads[scan.HEADS * record + 2 : scan.HEADS * (record + 1)]
+        places = spans[scan.SPANS * record : scan.SPANS * (record + 1)]
+        values = numbers[scan.NUMBERS_WIDTH * record : scan.NUMBERS_WIDTH * (record + 1)]
+        if kind != scan.BROKEN:
+            records.append(_record(data, kind, bits, places, values))
+        elif len(broken) < BROKEN_KEPT_MAX:
+            broken.append(BrokenRecord(broken_text(data, values), _reason(data, bits, values)))
+    return DecodedTrace(records, broken, count - len(records))
+
+
+def broken_text(data: bytes, numbers: Sequence[int]) -> str:
+    """The text of a broken record in `data`, truncated; `numbers` come from the scan."""
+    return data[numbers[1] : numbers[2]].decode()[:BROKEN_TEXT_CHARS_MAX]
 
 
 def encode_trace(records: Iterable[TraceRecord]) -> bytes:
@@ -175,7 +185,7 @@ def encode_trace(records: Iterable[TraceRecord]) -> bytes:
 def encode_record(record: TraceRecord) -> str:
     """One record with its terminator, for writers that fill a message up to its size limit."""
     kind = type(record).__name__
-    values = [getattr(record, name) for name, _ in _LAYOUTS[kind].fields]
+    values = [getattr(record, name) for name in record.__struct_fields__]
     if isinstance(record, Pub) and not record.client_host:
         values.pop()
     if isinstance(record, SubAfter) and record.timestamp_ms is None and not record.group:
@@ -195,52 +205,26 @@ def message_keys(records: Iterable[TraceRecord]) -> list[str]:
     return list(keys)
 
 
-def _unglued(fields: list[str]) -> list[list[str]]:
-    """Split a SubAfter that runs into the next records: a kind stands in place of its timestamp."""
-    parts = []
-    while fields[0] == "SubAfter" and len(fields) > 7 and fields[7] in _LAYOUTS:
-        parts.append(fields[:7])
-        fields = fields[7:]
-    parts.append(fields)
-    return parts
+def _record(
+    data: bytes, kind: int, bits: int, spans: Sequence[int], numbers: Sequence[int]
+) -> TraceRecord:
+    make, texts, values, flags = _PARTS[kind]
+    fields: dict[str, str | int | bool] = {
+        name: data[spans[2 * place] : spans[2 * place + 1]].decode() for name, place in texts
+    }
+    fields |= {name: numbers[at] for name, at in values if bits & scan.NUMBER_BIT << at}
+    fields |= {name: bits & scan.FLAG_BIT << at != 0 for name, at in flags}
+    return make(**fields)
 
 
-def _read(fields: list[str]) -> TraceRecord:
-    layout = _LAYOUTS.get(fields[0])
-    if layout is None:
-        raise ValueError(f"unknown kind of record {fields[0][:40]!r}")
-    if len(fields) < layout.fields_min:
-        raise ValueError(f"{fields[0]} has only {len(fields)} fields")
-    if layout.record is Pub and len(fields) == 13:
-        fields = [*fields[:12], "", fields[12]]
-    return layout.record(
-        **{
-            name: parse(text)
-            for (name, parse), text in zip(layout.fields, fields[1:], strict=False)
-        }
-    )
-
-
-def _text(field: str) -> str:
-    return "" if field == "null" else field
-
-
-def _flag(field: str) -> bool:
-    return field.lower() == "true"
-
-
-def _long(field: str) -> int:
-    digits = field.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
-        raise ValueError(f"{field[:40]!r} is not a number")
-    value = int(field)
-    if not -_LONG_MAX - 1 <= value <= _LONG_MAX:
-        raise ValueError(f"{field} is not a 64-bit number")
-    return value
-
-
-def _optional_long(field: str) -> int | None:
-    return _long(field) if _text(field) else None
+def _reason(data: bytes, reason: int, numbers: Sequence[int]) -> str:
+    field = data[numbers[3] : numbers[4]].decode()[:BROKEN_FIELD_CHARS_MAX]
+    if reason == scan.UNKNOWN_KIND:
+        return f"unknown kind of record {field!r}"
+    if reason == scan.NOT_A_NUMBER:
+        return f"{field!r} is not a 64-bit number"
+    kind = data[numbers[1] : numbers[2]].decode().partition(FIELD_SEPARATOR)[0]
+    return f"{kind} has only {numbers[0]} fields"
 
 
 def _field_text(value: str | int | None) -> str:
@@ -251,71 +235,19 @@ def _field_text(value: str | int | None) -> str:
     return "null" if value is None else str(int(value))
 
 
-class _Layout(NamedTuple):
-    """Fields after the kind, in text order: attribute and parser."""
-
-    record: Callable[..., TraceRecord]
-    #: Minimum number of fields, with the kind; a shorter record is broken.
-    fields_min: int
-    fields: tuple[tuple[str, Callable[[str], str | int | None]], ...]
+def _present(fields: Mapping[str, tuple[int, ...]], kind: int) -> list[tuple[str, int]]:
+    """The values of a kind: attribute, place in the arrays of the scan."""
+    return [(name, place) for place, (name, at) in enumerate(fields.items()) if at[kind]]
 
 
-_WHO = (("timestamp_ms", _long), ("region_id", _text), ("group", _text))
-_MESSAGE = (("topic", _text), ("msg_id", _text), ("tags", _text), ("keys", _text))
-
-_LAYOUTS = {
-    "Pub": _Layout(
-        Pub,
-        13,
-        (
-            *_WHO,
-            *_MESSAGE,
-            ("store_host", _text),
-            ("body_bytes", _long),
-            ("cost_ms", _long),
-            ("msg_type", _long),
-            ("offset_msg_id", _text),
-            ("success", _flag),
-            ("client_host", _text),
-        ),
-    ),
-    "SubBefore": _Layout(
-        SubBefore,
-        7,
-        (
-            *_WHO,
-            ("request_id", _text),
-            ("msg_id", _text),
-            ("retry_times", _long),
-            ("keys", _text),
-        ),
-    ),
-    "SubAfter": _Layout(
-        SubAfter,
-        5,
-        (
-            ("request_id", _text),
-            ("msg_id", _text),
-            ("cost_ms", _long),
-            ("success", _flag),
-            ("keys", _text),
-            ("context_code", _optional_long),
-            ("timestamp_ms", _optional_long),
-            ("group", _text),
-        ),
-    ),
-    "EndTransaction": _Layout(
-        EndTransaction,
-        13,
-        (
-            *_WHO,
-            *_MESSAGE,
-            ("store_host", _text),
-            ("msg_type", _long),
-            ("transaction_id", _text),
-            ("transaction_state", _text),
-            ("from_transaction_check", _flag),
-        ),
-    ),
-    "Recall": _Layout(Recall, 7, (*_WHO, ("topic", _text), ("msg_id", _text), ("success", _flag))),
-}
+_TYPES: Final[tuple[Callable[..., TraceRecord], ...]] = (
+    Pub,
+    SubBefore,
+    SubAfter,
+    EndTransaction,
+    Recall,
+)
+_PARTS: Final = [
+    (make, _present(scan.TEXTS, kind), _present(scan.NUMBERS, kind), _present(scan.FLAGS, kind))
+    for kind, make in enumerate(_TYPES)
+]

@@ -6,6 +6,7 @@
     latency/…                                        latency histograms per minute
     edges/…                                          message flow per hour
     slow/…                                           slow and never-consumed messages, per hour
+    staging/run=12/*.parquet                         files of running tasks
     lock                                             held by the one job that writes
 
 `trace.tables` describes the columns. A run of a job writes new folders and commits by replacing
@@ -36,6 +37,7 @@ SLOW: Final = tables.SLOW.name
 #: Derived from the events alone: every hour can be derived again.
 DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
 DATASETS: Final = (EVENTS, *DERIVED)
+STAGING: Final = "staging"
 HOUR_MS: Final = 3_600_000
 LAKE_VERSION: Final = 2
 #: A version with the same events, but fewer columns in the rollups.
@@ -115,6 +117,10 @@ class Lake:
 
     def dataset(self, name: str) -> Path:
         return self.root / name
+
+    def staging(self, run: int) -> Path:
+        """The folder of files that belong to no hour yet."""
+        return self.root / STAGING / f"run={run}"
 
     def folders(
         self, dataset: str, parts: Parts, hours: Iterable[HourIndex] | None = None

@@ -81,7 +81,7 @@ def _rewrite(run: Run[Compact], snapshot: Snapshot, hours: Collection[HourIndex]
     written: Iterable[HourIndex] = ()
     if events is not None:
         with monitor_tasks(session, run.progress):
-            written = write_hours(events, lake, EVENTS, number, one_file=True)
+            written = write_hours(events, run.writer, EVENTS, number)
         rewritten = read_events(session, lake, {hour: [number] for hour in written}, written)
         run.result.rows += rewritten.count() if rewritten is not None else 0
     snapshot = msgspec.structs.replace(

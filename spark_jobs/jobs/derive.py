@@ -57,7 +57,7 @@ def derive(
             for index, (name, frame) in enumerate(tables.items()):
                 share = (index / len(tables), (index + 1) / len(tables))
                 with monitor_tasks(run.session, run.progress, share=share):
-                    written = write_hours(frame, run.writer.lake, name, number, one_file=True)
+                    written = write_hours(frame, run.writer, name, number)
                 parts[name] = replaced_parts(parts.get(name, {}), number, written, redone=hours)
         if not tables:  # no events left in these hours: remove the derived rows
             parts |= {

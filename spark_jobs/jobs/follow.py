@@ -70,7 +70,7 @@ def run_follow(
 def _start(
     run: Run[Ingest], batches: "_Batches", checkpoint: Path, every_s: int
 ) -> "StreamingQuery":
-    from spark_jobs.jobs.micro_batch import MESSAGE_COLUMNS
+    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS
     from spark_jobs.sources.rocketmq import RocketMQDataSource
 
     job = run.options
@@ -113,7 +113,7 @@ class _Batches:
             self.snapshot, counts = ingest_batch(
                 self._run, self._run.options.topic, self.snapshot, messages
             )
-            result.rows += counts.rows
+            result.rows += counts.messages
             result.records += counts.records
             result.broken += counts.broken
             progress.rows = progress.rows_total = result.rows

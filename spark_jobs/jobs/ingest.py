@@ -162,7 +162,8 @@ def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRa
 def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
     from pyspark.sql import functions as F
 
-    from spark_jobs.jobs.micro_batch import MESSAGE_COLUMNS, ingest_batch
+    from spark_jobs.jobs.micro_batch import ingest_batch
+    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS
     from spark_jobs.sources.commitlog import CommitLogDataSource
     from spark_jobs.spark.task_monitor import monitor_tasks
 
@@ -184,12 +185,12 @@ def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
     run.progress.enter(Stage.READ)
     with monitor_tasks(run.session, run.progress):
         snapshot, counts = ingest_batch(run, job.topic, snapshot, messages)
-    result.rows, result.records, result.broken = counts.rows, counts.records, counts.broken
+    result.rows, result.records, result.broken = counts.messages, counts.records, counts.broken
     return snapshot
 
 
 def _messages(run: Run[Ingest], ranges: Sequence[QueueRange]) -> "DataFrame":
-    from spark_jobs.jobs.micro_batch import MESSAGE_COLUMNS
+    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS
     from spark_jobs.sources.rocketmq import RocketMQDataSource
 
     job = run.options

@@ -1,15 +1,21 @@
 """Read and write the folders of the lake as DataFrames."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from trace.lake import EVENTS, HourIndex, Lake, Parts
-from trace.tables import TABLES
+from spark_jobs.spark.hour_files import HourFiles
+from spark_jobs.spark.lake_writer import LakeWriter
+from trace.columns import arrow_schema
+from trace.lake import EVENTS, HOUR_MS, HourIndex, Lake, Parts
+from trace.tables import TABLES, Table
 
-ROWS_PER_FILE_MAX: Final = 5_000_000
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
 
 
 def read_events(
@@ -20,24 +26,28 @@ def read_events(
     return spark.read.schema(TABLES[EVENTS].schema).parquet(*folders) if folders else None
 
 
-def write_hours(
-    frame: DataFrame, lake: Lake, dataset: str, run: int, *, one_file: bool = False
-) -> list[HourIndex]:
-    """Write `frame` as folders of hours; returns the hours with rows.
+def write_hours(frame: DataFrame, writer: LakeWriter, dataset: str, run: int) -> list[HourIndex]:
+    """Write `frame` as one file per hour of `dataset`; returns the hours with rows."""
+    table = TABLES[dataset]
+    hour = F.floor(F.col(table.time_column) / HOUR_MS)
+    rows = frame.select(*table.names).repartition(hour)
+    written = rows.mapInArrow(_task(table, writer.lake.staging(run)), "hour bigint, name string")
+    return writer.place(dataset, run, [(row.hour, row.name) for row in written.collect()])
 
-    `one_file` writes one file per hour, after a shuffle; otherwise each task writes a file in every
-    hour of its rows.
-    """
-    at = F.timestamp_millis(TABLES[dataset].time_column)
-    placed = frame.withColumns(
-        {"day": F.date_format(at, "yyyy-MM-dd"), "hour": F.date_format(at, "HH"), "run": F.lit(run)}
-    )
-    if one_file:
-        placed = placed.repartition("day", "hour")
-    (
-        placed.write.mode("append")
-        .option("maxRecordsPerFile", ROWS_PER_FILE_MAX)
-        .partitionBy("day", "hour", "run")
-        .parquet(str(lake.dataset(dataset)))
-    )
-    return sorted(hour for hour, number, _ in lake.on_disk(dataset) if number == run)
+
+def _task(
+    table: Table, staging: Path
+) -> "Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]":
+    def write(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        import pyarrow
+
+        with closing(HourFiles(staging, table)) as files:
+            for batch in batches:
+                files.add(batch.cast(arrow_schema(table)))
+        hours, names = zip(*files.finished, strict=True) if files.finished else ((), ())
+        yield pyarrow.RecordBatch.from_arrays(
+            [pyarrow.array(hours, pyarrow.int64()), pyarrow.array(names, pyarrow.string())],
+            ["hour", "name"],
+        )
+
+    return write

@@ -7,11 +7,12 @@ Output of a dying run can therefore never be mistaken for the data of another ru
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from trace.lake import DATASETS, Lake, LakeError, Snapshot
+from spark_jobs.spark.hour_files import StagedFile
+from trace.lake import DATASETS, STAGING, HourIndex, Lake, LakeError, Snapshot, part_path
 
 _NUMBER_BYTES_MAX: Final = 20
 
@@ -30,6 +31,19 @@ class LakeWriter:
         run = max(last, self.lake.snapshot().run) + 1
         os.pwrite(self._handle, f"{run:<{_NUMBER_BYTES_MAX}}".encode(), 0)
         return run
+
+    def place(self, dataset: str, run: int, files: Iterable[StagedFile]) -> list[HourIndex]:
+        """Move the files of a run from the staging folder to the folders of their hours.
+
+        Returns the hours with files. A crash before the commit leaves unreferenced folders.
+        """
+        hours = set()
+        for hour, name in files:
+            folder = self.lake.dataset(dataset) / part_path(hour, run)
+            folder.mkdir(parents=True, exist_ok=True)
+            (self.lake.staging(run) / name).rename(folder / name)
+            hours.add(hour)
+        return sorted(hours)
 
 
 @contextmanager
@@ -60,5 +74,5 @@ def delete_unreferenced(lake: Lake, snapshot: Snapshot) -> int:
             if run not in referenced.get(hour, ()):
                 shutil.rmtree(path, ignore_errors=True)
                 deleted += 1
-        shutil.rmtree(lake.dataset(dataset) / "_temporary", ignore_errors=True)
+    shutil.rmtree(lake.root / STAGING, ignore_errors=True)
     return deleted

@@ -13,6 +13,7 @@ Hours also become stale when the watermark passes the never-consumed limit of th
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,23 +22,34 @@ from spark_jobs.tables.facts import COST_MAX_MS
 from spark_jobs.tables.message_flow import NEVER_CONSUMED_AFTER_MS
 from trace.lake import HOUR_MS, HourIndex, hour_of
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
 _CONSUME_KINDS = ("SubBefore", "SubAfter")
 
 
-def invalidated_hours(new: DataFrame, older: DataFrame | None) -> DataFrame:
-    """The distinct hours (column `hour`, since 1970) whose tables must be derived again.
+def changed_hours(new: "RecordBatch") -> set[HourIndex]:
+    """The hours of new events of sends and attempts; an end counts at the start of its attempt."""
+    import numpy
+    import pyarrow
+    import pyarrow.compute as pc
 
-    `older` are the events of earlier runs around the new events, if any.
+    kind = new.column("kind")
+    cost_ms = new.column("cost_ms").fill_null(0).to_numpy().clip(0, COST_MAX_MS)
+    is_end = pc.equal(kind, "SubAfter").to_numpy(zero_copy_only=False)
+    start_ms = new.column("event_ms").to_numpy() - numpy.where(is_end, cost_ms, 0)
+    is_counted = pc.is_in(kind, pyarrow.array(["Pub", *_CONSUME_KINDS]))
+    counted_ms = start_ms[is_counted.to_numpy(zero_copy_only=False)]
+    return set(numpy.unique(counted_ms // HOUR_MS).tolist())
+
+
+def invalidated_hours(new: DataFrame, older: DataFrame) -> DataFrame:
+    """The distinct hours (column `hour`, since 1970) in which `new` changes rows of `older` events.
+
+    `older` are the events of earlier runs around the new events.
     """
-    cost = F.least(F.greatest(F.coalesce("cost_ms", F.lit(0)), F.lit(0)), F.lit(COST_MAX_MS))
-    is_end = F.col("kind") == "SubAfter"
-    start_ms = F.when(is_end, F.col("event_ms") - cost).otherwise(F.col("event_ms"))
-    changed_ms = new.where(F.col("kind").isin("Pub", *_CONSUME_KINDS)).select(
-        start_ms.alias("at_ms")
-    )
-    if older is not None:
-        changed = _changed_attempts(new, older).select(F.col("event_ms").alias("at_ms"))
-        changed_ms = changed_ms.union(changed).union(_settled_sends(new, older))
+    changed = _changed_attempts(new, older).select(F.col("event_ms").alias("at_ms"))
+    changed_ms = changed.union(_settled_sends(new, older))
     return changed_ms.select(F.floor(F.col("at_ms") / HOUR_MS).alias("hour")).distinct()
 
 

@@ -9,13 +9,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_jobs.tables import facts, message_flow, rollup
-from spark_jobs.tables.decode import EVENT_SCHEMA
 from spark_jobs.tables.stale_hours import invalidated_hours, newly_overdue_hours
+from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.lake import HOUR_MS
 from trace.latency import bucket_of
-from trace.tables import EDGES, LATENCY, MINUTE, SLOW
-from trace.timeline import AttemptState, Outcome, build_timeline
+from trace.tables import EDGES, EVENTS, LATENCY, MINUTE, SLOW
+from trace.timeline import Outcome, build_timeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -23,7 +23,7 @@ HOUR = 489_000
 START_MS = HOUR * HOUR_MS
 SEED = 7
 COLUMN_OF = {"group": "group_name"}
-COLUMNS = [field.split()[0] for field in EVENT_SCHEMA.split(", ")]
+COLUMNS = [field.split()[0] for field in EVENTS.schema.split(", ")]
 
 
 def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
@@ -40,7 +40,7 @@ def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
             values["msg_type"] = int(values["msg_type"])
         values["event_ms"] = values.get("timestamp_ms") or stored_ms
         rows.append(tuple(values.get(name) for name in COLUMNS))
-    return spark.createDataFrame(rows, EVENT_SCHEMA)
+    return spark.createDataFrame(rows, EVENTS.schema)
 
 
 def sent(at_ms: int, msg_id: str, cost_ms: int = 10, **more: Any) -> Pub:

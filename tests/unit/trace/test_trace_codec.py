@@ -156,8 +156,8 @@ def test_broken_records_are_counted_and_kept_beside_valid_records() -> None:
     assert decoded.broken_count == 4
     assert [broken.reason for broken in decoded.broken] == [
         "unknown kind of record 'Nonsense'",
-        "'not a time' is not a number",
-        "'nan' is not a number",
+        "'not a time' is not a 64-bit number",
+        "'nan' is not a 64-bit number",
         "Pub has only 2 fields",
     ]
 

@@ -4,7 +4,6 @@ import duckdb
 import msgspec
 import pytest
 
-from spark_jobs.tables.decode import EVENT_SCHEMA
 from trace.lake import DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
 from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
 
@@ -19,10 +18,6 @@ def test_duckdb_supports_every_type_and_each_table_has_a_time_column(name: str) 
     assert len(set(table.names)) == len(table.names)
     assert table.time_column in table.names
     assert all(column.meaning for column in table.columns)
-
-
-def test_events_have_the_columns_of_the_decoder() -> None:
-    assert TABLES[EVENTS].schema == EVENT_SCHEMA
 
 
 def test_every_measure_has_its_percentiles() -> None:

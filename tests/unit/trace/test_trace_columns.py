@@ -1,15 +1,17 @@
-"""Spark decodes trace bodies to the same events as `trace.codec`."""
+"""Arrow columns hold the same records as `trace.codec` returns, compiled and in plain Python."""
 
 import json
 import random
-from datetime import UTC, datetime
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import pyarrow
 import pytest
-from pyspark.sql import Row, SparkSession
 
-from spark_jobs.tables.decode import BROKEN, EVENT_SCHEMA, decode_events
+from trace import codec, columns, scan
 from trace.codec import (
     EndTransaction,
     Pub,
@@ -20,27 +22,57 @@ from trace.codec import (
     decode_trace,
     encode_trace,
 )
+from trace.columns import BROKEN, arrow_schema, decode_events
+from trace.tables import EVENTS
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
-
-RECORDED = Path(__file__).parents[1] / "unit" / "trace" / "recorded"
+RECORDED = Path(__file__).parent / "recorded"
 NOW_MS = 1_762_300_000_000
 SEED = 20261105
-MESSAGE_SCHEMA = (
-    "broker_name string, queue_id int, queue_offset bigint, store_timestamp timestamp, body binary"
-)
 # Columns in the order of the codec's attributes; some columns serve several kinds of records.
 COLUMN_OF = {"group": "group_name"}
+PLACE_COLUMNS = {"broker", "queue_id", "queue_offset", "record_index", "stored_ms", "event_ms"}
 
 
-def decoded(spark: SparkSession, bodies: list[bytes]) -> dict[int, list[Row]]:
+Row = dict[str, Any]
+
+
+def plain_scan() -> ModuleType:
+    """`trace.scan` as plain Python, also where a compiled module is present."""
+    path = str(Path(codec.__file__).with_name("scan.py"))
+    spec = spec_from_loader("plain_scan", SourceFileLoader("plain_scan", path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=["installed", "plain"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test with the installed module, which may be compiled, and with plain Python."""
+    module = scan if request.param == "installed" else plain_scan()
+    monkeypatch.setattr(codec, "scan", module)
+    monkeypatch.setattr(columns, "scan", module)
+
+
+def messages_of(bodies: list[bytes]) -> pyarrow.RecordBatch:
+    count = len(bodies)
+    values = {
+        "broker_name": pyarrow.repeat("broker-a", count),
+        "queue_id": pyarrow.array([0] * count, pyarrow.int32()),
+        "queue_offset": pyarrow.array(range(count), pyarrow.int64()),
+        "store_timestamp": pyarrow.array([NOW_MS * 1000] * count, pyarrow.timestamp("us", "UTC")),
+        "body": pyarrow.array(bodies, pyarrow.binary()),
+    }
+    return pyarrow.RecordBatch.from_pydict(values)
+
+
+def decoded(bodies: list[bytes]) -> dict[int, list[Row]]:
     """The events of each body, by its index in the list."""
-    stored = datetime.fromtimestamp(NOW_MS / 1000, UTC)
-    rows = [("broker-a", 0, place, stored, body) for place, body in enumerate(bodies)]
-    events = decode_events(spark.createDataFrame(rows, MESSAGE_SCHEMA)).collect()
     found: dict[int, list[Row]] = {place: [] for place in range(len(bodies))}
-    for event in sorted(events, key=lambda row: (row.queue_offset, row.record_index)):
-        found[event.queue_offset].append(event)
+    for event in decode_events(messages_of(bodies)).to_pylist():
+        assert event["record_index"] == len(found[event["queue_offset"]])
+        found[event["queue_offset"]].append(event)
     return found
 
 
@@ -51,16 +83,19 @@ def as_codec_reads(record: TraceRecord) -> dict[str, Any]:
 
 def check_same(body: bytes, events: list[Row]) -> None:
     expected = decode_trace(body)
-    sound = [event for event in events if event.kind != BROKEN]
+    sound = [event for event in events if event["kind"] != BROKEN]
     got = []
     for event, record in zip(sound, expected.records, strict=True):
         wanted = as_codec_reads(record)
         got.append({name: event[name] for name in wanted})
+        lacking = event.keys() - wanted.keys() - PLACE_COLUMNS
+        assert all(event[name] is None for name in lacking)
     assert got == [as_codec_reads(record) for record in expected.records], body
-    broken = [event for event in events if event.kind == BROKEN]
+    broken = [event for event in events if event["kind"] == BROKEN]
     assert len(broken) == expected.broken_count, body
-    assert [event.raw for event in broken] == [kept.text for kept in expected.broken], body
-    assert all(event.msg_id is None and event.success is None for event in broken)
+    assert [event["raw"] for event in broken] == [kept.text for kept in expected.broken], body
+    assert all(event["msg_id"] is None and event["success"] is None for event in broken)
+    assert all(event["event_ms"] == NOW_MS for event in broken)
 
 
 def sample_records() -> list[TraceRecord]:
@@ -185,21 +220,51 @@ def recorded_bodies() -> list[bytes]:
     return [json.loads(line).encode() for line in lines]
 
 
-def test_every_kind_and_variant_decodes_as_in_the_codec(spark: SparkSession) -> None:
+@pytest.mark.usefixtures("form")
+def test_columns_hold_the_records_of_the_codec() -> None:
     bodies = [encode_trace(sample_records()), *old_and_odd_bodies(), *recorded_bodies()]
     bodies += mangled_bodies(300)
-    for place, events in decoded(spark, bodies).items():
+    for place, events in decoded(bodies).items():
         check_same(bodies[place], events)
 
 
-def test_events_have_the_declared_columns_in_order(spark: SparkSession) -> None:
-    frame = decode_events(spark.createDataFrame([], MESSAGE_SCHEMA))
-    assert [(f.name, f.dataType.simpleString()) for f in frame.schema] == [
-        tuple(column.split()) for column in EVENT_SCHEMA.split(", ")
-    ]
+def test_the_compiled_scan_and_plain_python_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    bodies = [*old_and_odd_bodies(), *recorded_bodies(), *mangled_bodies(1000)]
+    read = [decode_trace(body) for body in bodies]
+    monkeypatch.setattr(codec, "scan", plain_scan())
+    for body, expected in zip(bodies, read, strict=True):
+        assert decode_trace(body) == expected, body
 
 
-def test_an_implausible_timestamp_is_replaced_by_the_store_time(spark: SparkSession) -> None:
+@pytest.mark.usefixtures("form")
+def test_every_variant_is_read_as_documented() -> None:
+    """Independent of the scan: the number of records and the success of known bodies."""
+    pub = "Pub\x011762300000000\x01r\x01g\x01t\x01m\x01null\x01k\x01h\x0112\x013\x010"
+    after = "SubAfter\x01R\x01M\x014\x01true\x01k\x010"
+    for text, kinds in {
+        f"{pub}\x01true\x02": ["Pub"],
+        f"{pub}\x01offset\x01TRUE\x01host\x01later\x01fields\x02": ["Pub"],
+        f"{after}\x01{after}\x01{after}\x01": ["SubAfter"] * 3,
+        f"{after}\x01{pub}\x01true\x02": ["SubAfter", "Pub"],
+        f"{after}\x01Pub\x02": ["SubAfter", BROKEN],
+        f"{after}\x01SubBeforeX\x01g\x02": [BROKEN],
+        "SubBefore\x019223372036854775807\x01r\x01g\x01R\x01M\x010\x02": ["SubBefore"],
+        "SubBefore\x01-9223372036854775808\x01r\x01g\x01R\x01M\x010\x02": ["SubBefore"],
+        "SubBefore\x019223372036854775808\x01r\x01g\x01R\x01M\x010\x02": [BROKEN],
+        "SubBefore\x01-9223372036854775809\x01r\x01g\x01R\x01M\x010\x02": [BROKEN],
+    }.items():
+        events = decoded([text.encode()])[0]
+        assert [event["kind"] for event in events] == kinds, text
+        assert all(event["success"] for event in events if event["kind"] in {"Pub", "SubAfter"})
+
+
+def test_events_have_the_declared_columns_in_order() -> None:
+    empty = decode_events(messages_of([]))
+    assert empty.schema.names == list(EVENTS.names)
+    assert empty.schema == arrow_schema(EVENTS)
+
+
+def test_an_implausible_timestamp_is_replaced_by_the_store_time() -> None:
     event_ms_by_clock = {NOW_MS - 3600_000: NOW_MS - 3600_000, 0: NOW_MS, -(2**63): NOW_MS}
     event_ms_by_clock[2**63 - 1] = NOW_MS
     bodies = [
@@ -207,6 +272,6 @@ def test_an_implausible_timestamp_is_replaced_by_the_store_time(spark: SparkSess
         for clock in event_ms_by_clock
     ]
     found = {
-        events[0].timestamp_ms: events[0].event_ms for events in decoded(spark, bodies).values()
+        events[0]["timestamp_ms"]: events[0]["event_ms"] for events in decoded(bodies).values()
     }
     assert found == event_ms_by_clock

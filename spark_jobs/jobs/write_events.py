@@ -1,0 +1,107 @@
+"""Decode trace messages and write their events to Parquet files, in the tasks of Spark.
+
+`trace.columns` decodes. A task reports its files and counts as one row, so that the events never
+return to the Java process.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from pyspark.sql import DataFrame
+
+from spark_jobs.spark.hour_files import HourFiles, StagedFile
+from spark_jobs.tables.stale_hours import changed_hours
+from trace import columns
+from trace.lake import HourIndex
+from trace.tables import EVENTS
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+#: Columns of the data source that `write_events` reads.
+MESSAGE_COLUMNS: Final = ",".join(columns.MESSAGE_COLUMNS)
+#: Messages decoded at once. Larger batches exceed the CPU caches and are slower.
+MESSAGES_DECODED: Final = 1000
+
+QueueOffsets = dict[str, dict[int, int]]
+
+
+class Written(msgspec.Struct):
+    """Files and counts of a task, or of all tasks of a micro-batch."""
+
+    files: list[StagedFile] = []
+    #: One after the last message, by broker name and queue.
+    offsets: QueueOffsets = {}
+    messages: int = 0
+    records: int = 0
+    broken: int = 0
+    #: Store time of the newest message, ms.
+    watermark_ms: int = 0
+    #: Hours with changed sends or attempts.
+    changed_hours: set[HourIndex] = set()
+
+    def count(self, messages: "RecordBatch", events: "RecordBatch") -> None:
+        """Add the counts of decoded messages and their events."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        names = ["broker_name", "queue_id"]
+        queues = pyarrow.Table.from_batches([messages.select([*names, "queue_offset"])])
+        for row in queues.group_by(names).aggregate([("queue_offset", "max")]).to_pylist():
+            reached = {row["broker_name"]: {row["queue_id"]: row["queue_offset_max"] + 1}}
+            self.offsets = _highest(self.offsets, reached)
+        self.messages += messages.num_rows
+        self.records += events.num_rows
+        self.broken += pc.sum(pc.equal(events.column("kind"), columns.BROKEN)).as_py() or 0
+        newest_ms = pc.max(messages.column("store_timestamp")).cast(pyarrow.int64()).as_py() // 1000
+        self.watermark_ms = max(self.watermark_ms, newest_ms)
+        self.changed_hours |= changed_hours(events)
+
+    def add(self, other: "Written") -> None:
+        """Add the files and counts of another task, with other messages."""
+        self.files = self.files + other.files
+        self.offsets = _highest(self.offsets, other.offsets)
+        self.messages += other.messages
+        self.records += other.records
+        self.broken += other.broken
+        self.watermark_ms = max(self.watermark_ms, other.watermark_ms)
+        self.changed_hours |= other.changed_hours
+
+
+def write_events(messages: DataFrame, staging: Path) -> Written:
+    """Write the events of `messages`, with MESSAGE_COLUMNS, to files in `staging`."""
+    total = Written()
+    for row in messages.mapInArrow(_task(staging), "written binary").collect():
+        total.add(msgspec.json.decode(row.written, type=Written))
+    return total
+
+
+def _highest(some: QueueOffsets, others: QueueOffsets) -> QueueOffsets:
+    highest = {name: dict(queues) for name, queues in some.items()}
+    for name, queues in others.items():
+        known = highest.setdefault(name, {})
+        for queue_id, offset in queues.items():
+            known[queue_id] = max(known.get(queue_id, 0), offset)
+    return highest
+
+
+def _task(staging: Path) -> "Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]":
+    def write(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        import pyarrow
+
+        written = Written()
+        with closing(HourFiles(staging, EVENTS)) as files:
+            for batch in batches:
+                for begin in range(0, batch.num_rows, MESSAGES_DECODED):
+                    messages = batch.slice(begin, MESSAGES_DECODED)
+                    events = columns.decode_events(messages)
+                    files.add(events)
+                    written.count(messages, events)
+        written.files = files.finished
+        row = pyarrow.array([msgspec.json.encode(written)], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([row], ["written"])
+
+    return write

@@ -46,6 +46,7 @@ from core_broker.remoting.headers.cluster import (
     WipeWritePermOfBrokerRequestHeader,
     WipeWritePermOfBrokerResponseHeader,
 )
+from core_broker.remoting.versions import VERSION_5
 from namesrv.kv import ORDER_TOPIC_NAMESPACE, KeyValues
 from namesrv.routes import UNIT, UNIT_SUBSCRIPTION, BrokerIdentity, LiveBroker, RouteTable
 
@@ -59,8 +60,6 @@ DIGEST_BYTES = 16
 VERSION_WITH_FILTER_SERVERS = 36
 #: MQVersion.V4_9_4, the first client version that reads routes as standard JSON.
 VERSION_WITH_STANDARD_JSON = 401
-#: MQVersion.V5_0_0_SNAPSHOT, the first client version that knows acting masters.
-VERSION_WITH_ACTING_MASTERS = 412
 
 NO_ROUTE = (
     "No topic route info in name server for the topic: {}\n"
@@ -167,7 +166,7 @@ class RouteProcessor:
     def get_cluster_info(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """106: all brokers and clusters."""
         info = self._routes.cluster_info()
-        if request.version >= VERSION_WITH_ACTING_MASTERS:
+        if request.version >= VERSION_5:
             info.broker_addr_table = {
                 name: _without_acting_master(broker)
                 for name, broker in info.broker_addr_table.items()
@@ -299,7 +298,7 @@ def _without_acting_master(broker: BrokerData) -> BrokerData:
 
 
 def _route_form(request: RemotingCommand, header: GetRouteInfoRequestHeader) -> RouteForm:
-    if request.version >= VERSION_WITH_ACTING_MASTERS:
+    if request.version >= VERSION_5:
         return RouteForm.WITH_ACTING_MASTERS
     if request.version >= VERSION_WITH_STANDARD_JSON or header.accept_standard_json_only:
         return RouteForm.STANDARD

@@ -1,4 +1,4 @@
-"""Registration of the broker and its topics at the name servers: codes 103, 104 and 322.
+"""Registration of the broker and its topics at the name servers: codes 103, 104, 105 and 322.
 
 Each name server has its own link, so that an unreachable name server does not delay the
 registration at the others. Compatible with RocketMQ's BrokerOuterAPI and
@@ -14,7 +14,7 @@ import msgspec
 
 from core_broker.broker.namesrv_link import RETRY_MS, NamesrvLink
 from core_broker.config import PERM_READ_WRITE, BrokerConfig
-from core_broker.errors import GantryError
+from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
     MASTER_ID,
@@ -23,6 +23,7 @@ from core_broker.remoting.bodies import (
     RegisterBrokerBody,
     TopicConfig,
     TopicConfigSerializeWrapper,
+    TopicRouteData,
     decode_body,
     encode_body,
     encode_register_body,
@@ -32,6 +33,7 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import (
+    GetRouteInfoRequestHeader,
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
@@ -108,6 +110,31 @@ class Registration:
             self._tasks[addr] = task
         for link in self._links.values():
             link.renew()
+
+    async def route(self, topic: str) -> TopicRouteData | None:
+        """The topic's route at the first answering name server; None without a route.
+
+        Registered name servers come first. Also None without name servers. Raises TransportError
+        when no name server answers, and RequestRefused with the remark of a name server.
+        """
+        failure: TransportError | None = None
+        command_timeout_ms = self._settings().register_broker_timeout_mills
+        for link in sorted(self._links.values(), key=lambda link: bool(link.problem)):
+            header = GetRouteInfoRequestHeader(topic=topic, accept_standard_json_only=True)
+            command = RemotingCommand.request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+            try:
+                answer = await self._client.invoke(link.addr, command, command_timeout_ms)
+            except TransportError as error:
+                failure = error
+                continue
+            if answer.code == ResponseCode.SUCCESS:
+                return decode_body(TopicRouteData, answer.body)
+            if answer.code == ResponseCode.TOPIC_NOT_EXIST:
+                return None
+            raise RequestRefused(answer.code, f"name server {link.addr}: {answer.remark or ''}")
+        if failure is not None:
+            raise failure
+        return None
 
     async def stop(self) -> None:
         """Unregister from all name servers and close the connections."""

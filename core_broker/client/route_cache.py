@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from core_broker.allocation import subscribe_queues
 from core_broker.client.name_servers import NameServers
 from core_broker.client.routes import (
     broker_addr,
     publish_queues,
     route_for_new_topic,
-    subscribe_queues,
 )
 from core_broker.errors import ClientError, GantryError, RequestRefused
 from core_broker.message.topics import AUTO_CREATE_TOPIC

@@ -1,15 +1,14 @@
-"""Reading a topic's route: writable queues, readable queues, broker addresses. Pure.
+"""Reading a topic's route: writable queues and broker addresses. Pure.
 
-Compatible with RocketMQ's MQClientInstance.topicRouteData2TopicPublishInfo and
-topicRouteData2TopicSubscribeInfo.
+Compatible with RocketMQ's MQClientInstance.topicRouteData2TopicPublishInfo. The queues for
+consumers are in `core_broker.allocation`.
 """
 
 import msgspec
 
+from core_broker.allocation import QUEUES_OF_BROKER_MAX
 from core_broker.remoting.bodies import MASTER_ID, MessageQueue, TopicRouteData
 
-#: Maximum queues of one broker in a route; bounds the memory for a corrupt answer.
-QUEUES_OF_BROKER_MAX = 65_536
 #: Maximum queues of one entry of an order configuration; bounds the memory for a wrong entry in
 #: the name server's KV configuration.
 QUEUES_OF_ORDER_ENTRY_MAX = 1024
@@ -28,16 +27,6 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
         if data.is_writable and data.broker_name in with_master
         for queue_id in range(min(data.write_queue_nums, QUEUES_OF_BROKER_MAX))
-    ]
-
-
-def subscribe_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
-    """The queues for consumers."""
-    return [
-        MessageQueue(topic=topic, broker_name=data.broker_name, queue_id=queue_id)
-        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
-        if data.is_readable
-        for queue_id in range(min(data.read_queue_nums, QUEUES_OF_BROKER_MAX))
     ]
 
 

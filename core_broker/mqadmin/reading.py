@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import click
 
+from core_broker.allocation import subscribe_queues
 from core_broker.client.admin import AdminClient
 from core_broker.client.identity import now_ms
 from core_broker.client.results import PullResult, PullStatus
-from core_broker.client.routes import subscribe_queues
 from core_broker.errors import ClientError
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import TOOLS_CONSUMER_GROUP

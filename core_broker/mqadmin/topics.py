@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from core_broker.allocation import subscribe_queues
 from core_broker.client.consumer.allocate import averagely
-from core_broker.client.routes import subscribe_queues
 from core_broker.errors import GantryError
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 from core_broker.mqadmin.command import command, switch, text

@@ -26,6 +26,8 @@ from core_broker.state.topics import UNIT, UNIT_SUB, topic_text
 
 #: Maximum length of client ids and group names, characters. Legal names have less than 300.
 NAME_CHARS_MAX = 1_024
+#: Maximum topics or groups in one request to change a list.
+LIST_MAX = 1_000
 
 
 def check_accepting(ctx: BrokerContext) -> None:
@@ -73,6 +75,14 @@ def check_topic_name(name: str) -> None:
         raise RequestRefused(
             ResponseCode.SYSTEM_ERROR, "The specified topic is longer than topic max length."
         )
+
+
+def list_too_long(items: str, count: int) -> RequestRefused:
+    """The refusal of a request with more than LIST_MAX topics or groups."""
+    return RequestRefused(
+        ResponseCode.INVALID_PARAMETER,
+        f"the list has {count} {items}, a request may have {LIST_MAX}; send the list in parts",
+    )
 
 
 def check_foreign_group(group: str) -> None:

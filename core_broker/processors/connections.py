@@ -1,4 +1,4 @@
-"""Lists of connected clients: codes 203, 204 and 328.
+"""Connected clients and their subscriptions: codes 203, 204, 328 and 345.
 
 Compatible with RocketMQ's AdminBrokerProcessor and ProducerManager.getProducerTable.
 """
@@ -13,6 +13,7 @@ from core_broker.remoting.bodies import (
     ProducerConnection,
     ProducerInfo,
     ProducerTableInfo,
+    QuerySubscriptionResponseBody,
     encode_body,
 )
 from core_broker.remoting.codes import LanguageCode, ResponseCode
@@ -21,6 +22,7 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import (
     GetConsumerConnectionListRequestHeader,
     GetProducerConnectionListRequestHeader,
+    QuerySubscriptionByConsumerRequestHeader,
 )
 from core_broker.state.channels import ClientChannel
 
@@ -45,6 +47,16 @@ class ConnectionsProcessor:
             consume_type=group.consume_type,
             message_model=group.message_model,
             consume_from_where=group.consume_from_where,
+        )
+        return RemotingCommand.response(body=encode_body(body))
+
+    def subscription(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_SUBSCRIPTION_BY_CONSUMER (345): the subscription of a connected group."""
+        header = request.header(QuerySubscriptionByConsumerRequestHeader)
+        body = QuerySubscriptionResponseBody(
+            group=header.group,
+            topic=header.topic,
+            subscription_data=self._ctx.consumers.subscription(header.group, header.topic),
         )
         return RemotingCommand.response(body=encode_body(body))
 

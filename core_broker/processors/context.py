@@ -15,7 +15,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
 from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
-from core_broker.remoting.bodies import TopicConfig
+from core_broker.remoting.bodies import TopicConfig, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -79,6 +79,12 @@ class Registrar(Protocol):
 
     def all_changed(self) -> None:
         """Register the broker with all topics soon."""
+
+    async def route(self, topic: str) -> TopicRouteData | None:
+        """The topic's route at the first answering name server; None without a route.
+
+        Also None without name servers. Raises TransportError when no name server answers.
+        """
 
 
 @dataclass(slots=True, eq=False)

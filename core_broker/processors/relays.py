@@ -1,53 +1,40 @@
-"""Requests that the broker relays to consumers: codes 222, 223, 307 and 309.
+"""Requests that the broker relays to consumers: codes 223, 307 and 309.
 
     administrator              broker                  consumer
     307, 309            ->     the same code    ->     answers, and the broker relays the answer
     223                 ->     221 to each      ->     answers are merged
-    222                 ->     220 to each, one-way; the answer is the table of new offsets
-
-Gantry adds code 60003, because 222 has one timestamp for all queues and needs an online group.
 
 Compatible with RocketMQ's Broker2Client and AdminBrokerProcessor.callConsumer.
 """
 
 import asyncio
 import logging
-from functools import partial
 from typing import cast
 
 from core_broker.errors import (
     ClientError,
-    ConnectionClosed,
     ProtocolError,
     RequestRefused,
     RequestTimeout,
     TransportError,
 )
 from core_broker.message.ids import parse_offset_msg_id
-from core_broker.processors.admission import check_foreign_group
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import (
-    Dialect,
     GetConsumerStatusBody,
     MessageQueue,
-    MessageQueueForC,
-    ResetOffsetBody,
-    ResetOffsetBodyForC,
-    TopicConfig,
     decode_body,
     encode_body,
 )
-from core_broker.remoting.codes import LanguageCode, RequestCode, ResponseCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import (
     ConsumeMessageDirectlyResultRequestHeader,
     GetConsumerRunningInfoRequestHeader,
     GetConsumerStatusRequestHeader,
-    ResetOffsetRequestHeader,
 )
 from core_broker.state.channels import ClientChannel
-from core_broker.store import ask_all
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +44,6 @@ RELAY_TIMEOUT_MS = 10_000
 STATUS_TIMEOUT_MS = 5_000
 #: Maximum members that one 223 queries.
 STATUS_MEMBERS_MAX = 1_000
-#: Timestamp value for the end of the queue.
-LATEST = -1
 
 
 class RelayProcessor:
@@ -105,98 +90,6 @@ class RelayProcessor:
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
             )
         return record
-
-    def reset_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """INVOKE_BROKER_TO_RESET_OFFSET (222): reset connected consumers to a point in time."""
-        header = request.header(ResetOffsetRequestHeader)
-        topic = self._ctx.topics.get(header.topic)
-        if topic is None:
-            raise RequestRefused(
-                ResponseCode.SYSTEM_ERROR,
-                "[reset-offset] reset offset failed, no topic in this broker. "
-                f"topic={header.topic}",
-            )
-        table = self._reset_table(header, topic)
-        group = self._ctx.consumers.group(header.group)
-        if group is None:
-            raise RequestRefused(
-                ResponseCode.CONSUMER_NOT_ONLINE,
-                f"Consumer not online, so can not reset offset, Group: {header.group} "
-                f"Topic: {header.topic} Timestamp: {header.timestamp}",
-            )
-        # As in Java, the administrator's language selects the body for the consumers, and the
-        # consumers' own languages do not count. The answer always has the Java form.
-        body = _table_for_c(table) if request.language is LanguageCode.CPP else _table(table)
-        reset = ResetOffsetRequestHeader(
-            topic=header.topic, group=header.group, timestamp=header.timestamp
-        )
-        for member in group.members.values():
-            _notify(
-                member,
-                RemotingCommand.request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, reset, body),
-            )
-        return RemotingCommand.response(body=_table(table))
-
-    def set_offsets(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """SET_GROUP_OFFSETS (60003): set the group's offset in each queue of the body.
-
-        The group may be offline. All offsets are checked before the first commit.
-        """
-        header = request.header(ResetOffsetRequestHeader)
-        table = decode_body(ResetOffsetBody, request.body).offset_table
-        topic = self._ctx.topics.get(header.topic)
-        check_foreign_group(header.group)
-        if topic is None or not table:
-            raise RequestRefused(
-                ResponseCode.SYSTEM_ERROR, f"no such topic, or no offset: {header.topic}"
-            )
-        for queue, offset in table.items():
-            low, high = self._ctx.store.queue_range(header.topic, queue.queue_id)
-            is_queue = queue.topic == header.topic and 0 <= queue.queue_id < topic.read_queue_nums
-            if not is_queue or not low <= offset <= high:
-                raise RequestRefused(
-                    ResponseCode.SYSTEM_ERROR,
-                    f"offset {offset} is not in queue {queue.queue_id} of {queue.topic}, "
-                    f"which has {low} to {high}",
-                )
-        for queue, offset in table.items():
-            if not self._ctx.offsets.commit(header.group, header.topic, queue.queue_id, offset):
-                raise RequestRefused(ResponseCode.SYSTEM_ERROR, "the table of offsets is full")
-        group = self._ctx.consumers.group(header.group)
-        reset = ResetOffsetRequestHeader(topic=header.topic, group=header.group)
-        for member in group.members.values() if group is not None else ():
-            _notify(
-                member,
-                RemotingCommand.request(
-                    RequestCode.RESET_CONSUMER_CLIENT_OFFSET, reset, _table(table)
-                ),
-            )
-        return RemotingCommand.response(body=_table(table))
-
-    def _reset_table(
-        self, header: ResetOffsetRequestHeader, topic: TopicConfig
-    ) -> dict[MessageQueue, int]:
-        """The new offset of each queue; without force at most the group's committed offset."""
-        offsets = ask_all(
-            partial(self._offset_at, header.topic, queue_id, header.timestamp)
-            for queue_id in range(topic.write_queue_nums)
-        )
-        table = {}
-        for queue_id, target in enumerate(offsets):
-            committed = self._ctx.offsets.committed(header.group, header.topic, queue_id)
-            if committed is None:
-                raise RequestRefused(
-                    ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist"
-                )
-            queue = MessageQueue(header.topic, self._ctx.config.broker_name, queue_id)
-            table[queue] = target if header.is_force else min(target, committed)
-        return table
-
-    def _offset_at(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
-        store = self._ctx.store
-        if timestamp_ms == LATEST:
-            return store.queue_range(topic, queue_id)[1]
-        return max(store.offset_by_time(topic, queue_id, timestamp_ms), 0)
 
     def consumer_status(self, connection: Connection, request: RemotingCommand) -> None:
         """INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): the consumers' own view of their offsets."""
@@ -257,27 +150,3 @@ async def _status(
     except (TransportError, ClientError, ProtocolError) as error:
         log.warning("consumer %s did not answer the status request: %s", member.client_id, error)
         return None
-
-
-def _notify(member: ClientChannel, command: RemotingCommand) -> None:
-    try:
-        cast("Connection", member.channel).send(command)
-    except ConnectionClosed:
-        log.debug("consumer %s disconnected before its notification", member.client_id)
-
-
-def _table(table: dict[MessageQueue, int]) -> bytes:
-    return encode_body(ResetOffsetBody(offset_table=table), Dialect.FASTJSON)
-
-
-def _table_for_c(table: dict[MessageQueue, int]) -> bytes:
-    queues = [
-        MessageQueueForC(
-            topic=queue.topic,
-            broker_name=queue.broker_name,
-            queue_id=queue.queue_id,
-            offset=offset,
-        )
-        for queue, offset in table.items()
-    ]
-    return encode_body(ResetOffsetBodyForC(offset_table=queues))

@@ -1,4 +1,4 @@
-"""Runtime information of the broker: code 28, a table of texts.
+"""Runtime information of the broker: code 28, a table of texts, and code 907, its slaves.
 
 Keys and value formats are compatible with RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo;
 `mqadmin clusterList`, dashboards and Apache's exporter parse the values as numbers, and the
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.processors.context import BrokerContext
-from core_broker.remoting.bodies import KVTable, encode_body
+from core_broker.remoting.bodies import HARuntimeInfo, KVTable, encode_body
 from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
@@ -74,6 +74,12 @@ class RuntimeInfoProcessor:
     def show(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_BROKER_RUNTIME_INFO (28)."""
         return RemotingCommand.response(body=encode_body(KVTable(table=self.table())))
+
+    def ha_status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_BROKER_HA_STATUS (907): a master without slaves."""
+        end = self._ctx.store.max_offset_physical
+        body = HARuntimeInfo(master_commit_log_max_offset=end)
+        return RemotingCommand.response(body=encode_body(body))
 
     def table(self) -> dict[str, str]:
         """All keys with their values as text."""

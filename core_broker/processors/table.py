@@ -1,12 +1,14 @@
 """The table of request codes and their handlers.
 
 Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Of the codes that
-RocketMQ 5 added, only 361 has a handler.
+RocketMQ 5 added, those that its clients and tools need beside 4.9's codes have a handler: 18, 225,
+343, 345, 351, 352, 361, 400 and 907.
 """
 
 from functools import partial
 
 from core_broker.processors.access import access_handlers
+from core_broker.processors.assignments import AssignmentProcessor
 from core_broker.processors.cleaning import CleaningProcessor
 from core_broker.processors.clients import ClientProcessor
 from core_broker.processors.connections import ConnectionsProcessor
@@ -21,6 +23,7 @@ from core_broker.processors.pull import PullProcessor, PullQuery
 from core_broker.processors.query import QueryProcessor
 from core_broker.processors.relays import RelayProcessor
 from core_broker.processors.replies import ReplyProcessor
+from core_broker.processors.resets import ResetProcessor
 from core_broker.processors.runtime_info import RuntimeInfoProcessor
 from core_broker.processors.send import SendProcessor
 from core_broker.processors.send_back import SendBackProcessor
@@ -113,6 +116,7 @@ class RequestTable:
             Code.GET_ALL_DELAY_OFFSET: offsets.delay_offsets,
             Code.QUERY_CORRECTION_OFFSET: offsets.correction,
             Code.CLONE_GROUP_OFFSET: offsets.clone,
+            Code.QUERY_ASSIGNMENT: AssignmentProcessor(self._ctx).query,
             Code.LOCK_BATCH_MQ: locks.lock,
             Code.UNLOCK_BATCH_MQ: locks.unlock,
         }
@@ -125,22 +129,29 @@ class RequestTable:
         stats = ConsumeStatsProcessor(self._ctx)
         query = QueryProcessor(self._ctx)
         relays = RelayProcessor(self._ctx)
+        resets = ResetProcessor(self._ctx)
         settings = SettingsProcessor(self._ctx)
         cleaning = CleaningProcessor(self._ctx)
         inventory = InventoryProcessor(self._ctx)
         return {
             Code.UPDATE_AND_CREATE_TOPIC: topics.update,
+            Code.UPDATE_AND_CREATE_TOPIC_LIST: topics.update_list,
+            Code.GET_TOPIC_CONFIG: topics.config,
             Code.DELETE_TOPIC_IN_BROKER: topics.delete,
             Code.GET_ALL_TOPIC_CONFIG: topics.all_configs,
             Code.GET_TOPIC_STATS_INFO: topics.stats,
             Code.QUERY_TOPIC_CONSUME_BY_WHO: topics.consumed_by,
+            Code.QUERY_TOPICS_BY_CONSUMER: topics.consumed_topics,
             Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER: topics.system_topics,
             Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP: groups.update,
+            Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST: groups.update_list,
+            Code.GET_SUBSCRIPTIONGROUP_CONFIG: groups.config,
             Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: groups.all_configs,
             Code.DELETE_SUBSCRIPTIONGROUP: groups.delete,
             Code.GET_CONSUMER_CONNECTION_LIST: connections.consumers,
             Code.GET_PRODUCER_CONNECTION_LIST: connections.producers,
             Code.GET_ALL_PRODUCER_INFO: connections.all_producers,
+            Code.QUERY_SUBSCRIPTION_BY_CONSUMER: connections.subscription,
             Code.GET_CONSUME_STATS: stats.of_group,
             Code.GET_BROKER_CONSUME_STATS: stats.of_broker,
             Code.QUERY_CONSUME_TIME_SPAN: stats.time_span,
@@ -150,11 +161,12 @@ class RequestTable:
             Code.RESUME_CHECK_HALF_MESSAGE: TransactionProcessor(self._ctx, self.turn).resume,
             Code.GET_CONSUMER_RUNNING_INFO: relays.running_info,
             Code.CONSUME_MESSAGE_DIRECTLY: relays.consume_directly,
-            Code.INVOKE_BROKER_TO_RESET_OFFSET: relays.reset_offset,
+            Code.INVOKE_BROKER_TO_RESET_OFFSET: resets.reset_offset,
             Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS: relays.consumer_status,
             Code.UPDATE_BROKER_CONFIG: settings.update,
             Code.GET_BROKER_CONFIG: settings.show,
             Code.GET_BROKER_RUNTIME_INFO: self.runtime_info.show,
+            Code.GET_BROKER_HA_STATUS: self.runtime_info.ha_status,
             Code.VIEW_BROKER_STATS_DATA: StatisticsProcessor(self._ctx).view,
             Code.CLEAN_EXPIRED_CONSUMEQUEUE: cleaning.expired_queues,
             Code.CLEAN_UNUSED_TOPIC: cleaning.unused_topics,
@@ -162,6 +174,6 @@ class RequestTable:
             Code.GET_TOPIC_INVENTORY: inventory.topics,
             Code.GET_GROUP_INVENTORY: inventory.groups,
             Code.GET_ALL_CLIENTS: inventory.clients,
-            Code.SET_GROUP_OFFSETS: relays.set_offsets,
+            Code.SET_GROUP_OFFSETS: resets.set_offsets,
             **access_handlers(),
         }

@@ -1,4 +1,4 @@
-"""Administration of topics: codes 17, 21, 202, 215, 300 and 305.
+"""Administration of topics: codes 17, 18, 21, 202, 215, 300, 305, 343 and 351.
 
 Compatible with RocketMQ's AdminBrokerProcessor. A change is answered once the topic table is on
 disk and the name servers have registered the topic, so that the next route query finds the topic.
@@ -8,19 +8,23 @@ Java answers earlier.
 import logging
 from functools import partial
 
+from msgspec.structs import replace
+
 from core_broker.errors import RequestRefused
 from core_broker.message.topics import SYSTEM_TOPICS, is_system_topic
-from core_broker.processors.admission import check_topic_name
+from core_broker.processors.admission import LIST_MAX, check_topic_name, list_too_long
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import (
     FILTER_MULTI_TAG,
     FILTER_SINGLE_TAG,
+    CreateTopicListRequestBody,
     GroupList,
     MessageQueue,
     TopicConfig,
     TopicList,
     TopicOffset,
     TopicStatsTable,
+    decode_body,
     encode_body,
 )
 from core_broker.remoting.codes import ResponseCode
@@ -29,8 +33,10 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import (
     CreateTopicRequestHeader,
     DeleteTopicRequestHeader,
+    GetTopicConfigRequestHeader,
     GetTopicStatsInfoRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
+    QueryTopicsByConsumerRequestHeader,
 )
 from core_broker.state.topics import QUEUES_PER_TOPIC_MAX
 from core_broker.store import ask_all
@@ -50,9 +56,6 @@ class TopicProcessor:
     def update(self, connection: Connection, request: RemotingCommand) -> None:
         """UPDATE_AND_CREATE_TOPIC (17)."""
         header = request.header(CreateTopicRequestHeader)
-        self._check_changeable(header.topic)
-        _check_numbers(header)
-        existing = self._ctx.topics.get(header.topic)
         topic = TopicConfig(
             topic_name=header.topic,
             read_queue_nums=header.read_queue_nums,
@@ -60,15 +63,35 @@ class TopicProcessor:
             perm=header.perm,
             topic_filter_type=header.topic_filter_type,
             topic_sys_flag=header.topic_sys_flag,
-            # Only the name servers' order table changes `order`.
-            order=existing is not None and existing.order,
         )
-        self._ctx.topics.put(topic, self._ctx.now_ms())
-        self._ctx.answer_later(connection, request, self._announced(topic))
+        self._update(connection, request, [topic])
 
-    async def _announced(self, topic: TopicConfig) -> RemotingCommand:
+    def update_list(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_AND_CREATE_TOPIC_LIST (18): all topics of the list, or none after a bad one."""
+        topics = decode_body(CreateTopicListRequestBody, request.body).topic_config_list
+        if len(topics) > LIST_MAX:
+            raise list_too_long("topics", len(topics))
+        self._update(connection, request, topics)
+
+    def _update(
+        self, connection: Connection, request: RemotingCommand, topics: list[TopicConfig]
+    ) -> None:
+        for topic in topics:
+            self._check_changeable(topic.topic_name)
+            _check_numbers(topic)
+        changed = [self._put(topic) for topic in topics]
+        self._ctx.answer_later(connection, request, self._announced(changed))
+
+    def _put(self, topic: TopicConfig) -> TopicConfig:
+        existing = self._ctx.topics.get(topic.topic_name)
+        # Only the name servers' order table changes `order`. Attributes are a feature of 5.x.
+        changed = replace(topic, order=existing is not None and existing.order, attributes=None)
+        self._ctx.topics.put(changed, self._ctx.now_ms())
+        return changed
+
+    async def _announced(self, topics: list[TopicConfig]) -> RemotingCommand:
         await self._ctx.saved(ConfigTable.TOPICS)
-        await self._ctx.registrar.topics_changed([topic])
+        await self._ctx.registrar.topics_changed(topics)
         return RemotingCommand.response()
 
     def delete(self, connection: Connection, request: RemotingCommand) -> None:
@@ -101,6 +124,17 @@ class TopicProcessor:
         """GET_ALL_TOPIC_CONFIG (21)."""
         return RemotingCommand.response(body=self._ctx.topics.encode())
 
+    def config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_TOPIC_CONFIG (351): one topic of the table, for tools of RocketMQ 5."""
+        name = request.header(GetTopicConfigRequestHeader).topic
+        topic = self._ctx.topics.get(name)
+        if topic is None:
+            raise RequestRefused(
+                ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}"
+            )
+        body = replace(topic, attributes=topic.attributes or {})
+        return RemotingCommand.response(body=encode_body(body))
+
     def system_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_SYSTEM_TOPIC_LIST_FROM_BROKER (305)."""
         names = sorted(SYSTEM_TOPICS | self._ctx.topics.system_topics)
@@ -113,6 +147,13 @@ class TopicProcessor:
             self._ctx.offsets.groups_of(topic)
         )
         return RemotingCommand.response(body=encode_body(GroupList(group_list=sorted(groups))))
+
+    def consumed_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """QUERY_TOPICS_BY_CONSUMER (343): the topics in which a group has an offset."""
+        group = request.header(QueryTopicsByConsumerRequestHeader).group
+        names = sorted(self._ctx.offsets.topics_of(group))
+        body = TopicList(topic_list=names, broker_addr=self._ctx.addr)
+        return RemotingCommand.response(body=encode_body(body))
 
     def stats(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_TOPIC_STATS_INFO (202): minimum and maximum offset of each queue."""
@@ -138,17 +179,17 @@ class TopicProcessor:
         )
 
 
-def _check_numbers(header: CreateTopicRequestHeader) -> None:
-    if header.topic_filter_type not in {FILTER_SINGLE_TAG, FILTER_MULTI_TAG}:
-        raise _invalid("topicFilterType", header.topic_filter_type)
+def _check_numbers(topic: TopicConfig) -> None:
+    if topic.topic_filter_type not in {FILTER_SINGLE_TAG, FILTER_MULTI_TAG}:
+        raise _invalid("topicFilterType", topic.topic_filter_type)
     for name, count in (
-        ("readQueueNums", header.read_queue_nums),
-        ("writeQueueNums", header.write_queue_nums),
+        ("readQueueNums", topic.read_queue_nums),
+        ("writeQueueNums", topic.write_queue_nums),
     ):
         if not 0 <= count <= QUEUES_PER_TOPIC_MAX:
             raise _invalid(name, count)
-    if not 0 <= header.perm <= _PERM_MAX:
-        raise _invalid("perm", header.perm)
+    if not 0 <= topic.perm <= _PERM_MAX:
+        raise _invalid("perm", topic.perm)
 
 
 def _invalid(name: str, value: object) -> RequestRefused:

@@ -34,6 +34,8 @@ def _names() -> Iterator[str]:
 
 
 VERSION_NAMES = tuple(_names())
+#: The first version of RocketMQ 5; requests with this or a later version come from 5.x clients.
+VERSION_5 = VERSION_NAMES.index("V5_0_0_SNAPSHOT")
 
 
 def version_name(ordinal: int) -> str:

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from core_broker.errors import ConnectionClosed, GantryError, RequestRefused
+from core_broker.errors import ConnectionClosed, GantryError, RequestRefused, TransportError
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_records
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
 from core_broker.processors.transaction_checks import TransactionChecks
-from core_broker.remoting.bodies import TopicConfig, encode_body
+from core_broker.remoting.bodies import TopicConfig, TopicRouteData, encode_body
 from core_broker.remoting.codes import PROTOCOL_VERSION, LanguageCode, RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -104,11 +104,15 @@ class NoteSaver:
 
 
 class NoteRegistrar:
-    """Records the topics that a broker would register at the name servers."""
+    """Records the topics that a broker would register at name servers; has scripted routes."""
 
     def __init__(self) -> None:
         self.topics: list[str] = []
         self.all = 0
+        #: Routes at the name server, the topics asked for, and the error of every query.
+        self.routes: dict[str, TopicRouteData] = {}
+        self.asked: list[str] = []
+        self.route_failure: TransportError | None = None
 
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
         self.topics += [topic.topic_name for topic in topics]
@@ -118,6 +122,12 @@ class NoteRegistrar:
 
     def all_changed(self) -> None:
         self.all += 1
+
+    async def route(self, topic: str) -> TopicRouteData | None:
+        self.asked.append(topic)
+        if self.route_failure is not None:
+            raise self.route_failure
+        return self.routes.get(topic)
 
 
 class BrokerHarness:

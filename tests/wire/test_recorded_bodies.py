@@ -18,6 +18,7 @@ REQUESTS: dict[int, type[Any]] = {
     103: b.RegisterBrokerBody,
     200: b.SubscriptionGroupConfig,
     220: b.ResetOffsetBody,
+    400: b.QueryAssignmentRequestBody,
 }
 ANSWERS: dict[int, type[Any]] = {
     21: b.TopicConfigSerializeWrapper,
@@ -42,6 +43,8 @@ ANSWERS: dict[int, type[Any]] = {
     317: b.ConsumeStatsList,
     321: b.QueryConsumeQueueResponseBody,
     351: b.TopicConfig,
+    400: b.QueryAssignmentResponseBody,
+    907: b.HARuntimeInfo,
 }
 #: Members of 5.x without a meaning for Gantry.
 UNKNOWN = {
@@ -82,7 +85,7 @@ def test_whole_body(frame: Recorded) -> None:
     assert decode_body(kind, encode_body(body, b.Dialect.STANDARD)) == body
 
 
-EXACT = (202, 208, 222, 106, 105, 45, 43, 38, 300, 309)
+EXACT = (202, 208, 222, 106, 105, 45, 43, 38, 300, 309, 351, 400, 907)
 
 
 @pytest.mark.parametrize("frame", [f for f in WHOLE if f.request_code in EXACT], ids=str)

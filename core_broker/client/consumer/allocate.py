@@ -1,12 +1,8 @@
 """Allocation strategies: distribute the queues of a topic over the clients of a group.
 
-Compatible with RocketMQ's AllocateMessageQueueStrategy classes of equal names. Every member of a
-group calls an identical function on identical sorted lists, so members need no coordination:
-
-    queues   by topic, broker name, queue id
-    clients  by client id, in Java's string order
-
-A client missing in the list gets no queues. All functions are pure.
+Compatible with RocketMQ's AllocateMessageQueueStrategy classes of equal names. The two strategies
+that brokers know, too, and the rules for all strategies are in `core_broker.allocation`. All
+functions are pure.
 """
 
 from bisect import bisect_left
@@ -14,43 +10,29 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from hashlib import md5
 
+from core_broker.allocation import (
+    AllocateStrategy,
+    averagely,
+    averagely_by_circle,
+    sorted_client_ids,
+    sorted_queues,
+)
 from core_broker.errors import ClientError
 from core_broker.remoting.bodies import MessageQueue
 
-#: (client id, sorted queues, sorted client ids) -> the client's queues.
-AllocateStrategy = Callable[[str, Sequence[MessageQueue], Sequence[str]], list[MessageQueue]]
+__all__ = [
+    "AllocateStrategy",
+    "averagely",
+    "averagely_by_circle",
+    "by_configuration",
+    "by_machine_room",
+    "consistent_hash",
+    "machine_room_nearby",
+    "sorted_client_ids",
+    "sorted_queues",
+]
 
 VIRTUAL_NODES_DEFAULT = 10
-
-
-def sorted_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    return sorted(queues)
-
-
-def sorted_client_ids(client_ids: Iterable[str]) -> list[str]:
-    """Sort by UTF-16 units like Java; beyond the first plane the order differs from code points."""
-    return sorted(client_ids, key=lambda client_id: client_id.encode("utf-16-be", "surrogatepass"))
-
-
-def averagely(
-    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-) -> list[MessageQueue]:
-    """AVG: one run of neighbouring queues per client; the first clients take the remainder."""
-    if client_id not in client_ids:
-        return []
-    index = client_ids.index(client_id)
-    size, remainder = divmod(len(queues), len(client_ids))
-    start = index * size + min(index, remainder)
-    return list(queues[start : start + size + (index < remainder)])
-
-
-def averagely_by_circle(
-    client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: round robin over the clients."""
-    if client_id not in client_ids:
-        return []
-    return list(queues[client_ids.index(client_id) :: len(client_ids)])
 
 
 def by_configuration(own_queues: Iterable[MessageQueue]) -> AllocateStrategy:

@@ -31,6 +31,14 @@ class ClientConnection(Struct, rename="camel", kw_only=True):
     version: int
 
 
+class QuerySubscriptionResponseBody(Struct, rename="camel", kw_only=True):
+    """Answer to QUERY_SUBSCRIPTION_BY_CONSUMER (345); no data while the group is not connected."""
+
+    group: str
+    topic: str
+    subscription_data: SubscriptionData | None = None
+
+
 class ConsumerConnection(Struct, rename="camel", kw_only=True):
     """Answer to GET_CONSUMER_CONNECTION_LIST (203)."""
 

@@ -1,11 +1,15 @@
-"""Locks and offsets of single queues.
+"""Locks, offsets and assignments of single queues.
 
 Compatible with the RocketMQ classes of the same names. Tables by queue have object keys.
 """
 
 from msgspec import Struct, field
 
+from core_broker.remoting.bodies.enum_names import EnumName, MessageModel, name_ordinals
 from core_broker.remoting.bodies.route import MessageQueue
+
+#: MessageRequestMode of a queue whose messages are pulled.
+REQUEST_MODE_PULL = "PULL"
 
 
 class LockBatchRequestBody(Struct, rename="camel", kw_only=True):
@@ -62,3 +66,29 @@ class GetConsumerStatusBody(Struct, rename="camel", kw_only=True):
 
     message_queue_table: dict[MessageQueue, int] = {}
     consumer_table: dict[str, dict[MessageQueue, int]] = {}
+
+
+class QueryAssignmentRequestBody(Struct, rename="camel", kw_only=True):
+    """Request of QUERY_ASSIGNMENT (400): a consumer's own queues of a topic."""
+
+    topic: str
+    consumer_group: str
+    client_id: str
+    strategy_name: str
+    message_model: EnumName = MessageModel.CLUSTERING.value
+
+    def __post_init__(self) -> None:
+        name_ordinals(self, message_model=MessageModel)
+
+
+class MessageQueueAssignment(Struct, rename="camel", kw_only=True):
+    """A queue for the consumer, and the mode of its requests for messages."""
+
+    message_queue: MessageQueue
+    mode: str = REQUEST_MODE_PULL
+
+
+class QueryAssignmentResponseBody(Struct, rename="camel", kw_only=True):
+    """Answer to 400. None: the assignment is unknown, and the consumer keeps its queues."""
+
+    message_queue_assignments: list[MessageQueueAssignment] | None = None

@@ -101,3 +101,35 @@ class QueryConsumeQueueResponseBody(Struct, rename="camel", kw_only=True):
     max_queue_index: int = 0
     subscription_data: SubscriptionData | None = None
     filter_data: str | None = None
+
+
+class HAConnectionRuntimeInfo(Struct, rename="camel", kw_only=True):
+    """A slave of a master, with its progress."""
+
+    addr: str
+    slave_ack_offset: int = 0
+    diff: int = 0
+    in_sync: bool = False
+    transferred_byte_in_second: int = 0
+    transfer_from_where: int = 0
+
+
+class HAClientRuntimeInfo(Struct, rename="camel", kw_only=True):
+    """The progress of a slave; all zeros for a master."""
+
+    last_read_timestamp: int = 0
+    last_write_timestamp: int = 0
+    master_flush_offset: int = 0
+    max_offset: int = 0
+    transferred_byte_in_second: int = 0
+    master_addr: str | None = None
+
+
+class HARuntimeInfo(Struct, rename="camel", kw_only=True):
+    """Answer to GET_BROKER_HA_STATUS (907)."""
+
+    master: bool = True
+    master_commit_log_max_offset: int = 0
+    in_sync_slave_nums: int = 0
+    ha_connection_info: list[HAConnectionRuntimeInfo] = []
+    ha_client_runtime_info: HAClientRuntimeInfo = field(default_factory=HAClientRuntimeInfo)

@@ -41,6 +41,12 @@ class TopicConfigSerializeWrapper(Struct, rename="camel", kw_only=True):
     data_version: DataVersion = field(default_factory=DataVersion)
 
 
+class CreateTopicListRequestBody(Struct, rename="camel", kw_only=True):
+    """Request of UPDATE_AND_CREATE_TOPIC_LIST (18)."""
+
+    topic_config_list: list[TopicConfig] = []
+
+
 class SubscriptionGroupConfig(Struct, rename="camel", kw_only=True):
     """A consumer group on a broker."""
 
@@ -57,6 +63,12 @@ class SubscriptionGroupConfig(Struct, rename="camel", kw_only=True):
     consume_timeout_minute: int | None = None
     group_sys_flag: int | None = None
     attributes: dict[str, str] | None = None
+
+
+class SubscriptionGroupList(Struct, rename="camel", kw_only=True):
+    """Request of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225)."""
+
+    group_config_list: list[SubscriptionGroupConfig] = []
 
 
 class SubscriptionGroupWrapper(Struct, rename="camel", kw_only=True):
@@ -88,7 +100,7 @@ class KVTable(Struct, rename="camel", kw_only=True):
 
 
 class TopicList(Struct, rename="camel", kw_only=True):
-    """A list of topics (206, 224, 304, 305)."""
+    """A list of topics (206, 224, 304, 305, 343)."""
 
     topic_list: list[str] = []
     broker_addr: str | None = None

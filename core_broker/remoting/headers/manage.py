@@ -48,6 +48,25 @@ class GetTopicConfigRequestHeader(Header):
     topic: str
 
 
+class GetSubscriptionGroupConfigRequestHeader(Header):
+    """Request of GET_SUBSCRIPTIONGROUP_CONFIG (352)."""
+
+    group: str
+
+
+class QueryTopicsByConsumerRequestHeader(Header):
+    """Request of QUERY_TOPICS_BY_CONSUMER (343)."""
+
+    group: str
+
+
+class QuerySubscriptionByConsumerRequestHeader(Header):
+    """Request of QUERY_SUBSCRIPTION_BY_CONSUMER (345)."""
+
+    group: str
+    topic: str
+
+
 class GetConsumerConnectionListRequestHeader(Header):
     """Request of GET_CONSUMER_CONNECTION_LIST (203)."""
 

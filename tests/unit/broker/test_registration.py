@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.remoting.bodies import TopicRouteData, decode_body
+from core_broker.remoting.bodies import (
+    QueryAssignmentResponseBody,
+    TopicRouteData,
+    decode_body,
+    encode_body,
+)
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import CreateTopicRequestHeader, PutKVConfigRequestHeader
 from namesrv.server import NameServer
@@ -153,3 +158,43 @@ async def test_without_force_register_only_changes_are_registered(
     assert await route(connect(namesrv_addr), "Made") is not None
     assert asked[RequestCode.REGISTER_BROKER] == before + 1, "only for the new topic"
     assert broker.readiness.ready
+
+
+async def test_an_assignment_has_the_queues_of_all_brokers(
+    start_broker: MakeBroker, connect: Connect, namesrv_addr: str, tmp_path: Path
+) -> None:
+    brokers = [
+        await start_broker(
+            namesrv_addr=namesrv_addr,
+            broker_name=name,
+            store_path_root_dir=str(tmp_path / name),
+        )
+        for name in ("b1", "b2")
+    ]
+    for broker in brokers:
+        assert (await connect(broker.addr).request(17, creating("Both"))).code == 0
+    client = connect(brokers[0].addr)
+    body = {"topic": "Both", "consumerGroup": "CG", "clientId": "c", "strategyName": "AVG"}
+    body["messageModel"] = "BROADCASTING"
+    answer = await client.request(RequestCode.QUERY_ASSIGNMENT, body=encode_body(body))
+    assert (answer.code, answer.remark) == (0, None)
+    given = decode_body(QueryAssignmentResponseBody, answer.body).message_queue_assignments
+    queues = [each.message_queue for each in given or ()]
+    assert [(queue.broker_name, queue.queue_id) for queue in queues] == [
+        *(("b1", 0), ("b1", 1)),
+        *(("b2", 0), ("b2", 1)),
+    ]
+
+
+async def test_no_assignment_while_no_name_server_answers(
+    start_broker: MakeBroker, connect: Connect, tmp_path: Path
+) -> None:
+    namesrv = NameServer(namesrv_config(tmp_path))
+    await namesrv.start()
+    broker = await start_broker(namesrv_addr=f"127.0.0.1:{namesrv.port}")
+    await namesrv.stop()
+    body = {"topic": "TBW102", "consumerGroup": "CG", "clientId": "c", "strategyName": "AVG"}
+    client = connect(broker.addr)
+    answer = await client.request(RequestCode.QUERY_ASSIGNMENT, body=encode_body(body))
+    assert answer.code == 1
+    assert (answer.remark or "").startswith("no name server answers for the route of TBW102: ")

@@ -1,12 +1,12 @@
 """Routes: writable queues, readable queues, addresses, auto-created topics."""
 
+from core_broker.allocation import subscribe_queues
 from core_broker.client.queue_choice import TOPICS_REMEMBERED_MAX, QueueChooser
 from core_broker.client.routes import (
     QUEUES_OF_ORDER_ENTRY_MAX,
     broker_addr,
     publish_queues,
     route_for_new_topic,
-    subscribe_queues,
 )
 from core_broker.remoting.bodies import BrokerData, MessageQueue, QueueData, TopicRouteData
 

@@ -24,6 +24,7 @@ NEED_NOTHING = {
     RequestCode.GET_BROKER_CONFIG,
     RequestCode.UPDATE_BROKER_CONFIG,
     RequestCode.GET_BROKER_RUNTIME_INFO,
+    RequestCode.GET_BROKER_HA_STATUS,
     RequestCode.GET_BROKER_CONSUME_STATS,
     RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
@@ -39,6 +40,7 @@ CODES = [
     *(10, 11, 12, 14, 15, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 38, 41, 42, 43, 45),
     *(46, 200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 300, 303, 305, 306, 307, 309, 310),
     *(37, 50, 51, 52, 53, 54, 308, 314, 323, 324, 325),
+    *(18, 225, 343, 345, 351, 352, 400, 907),
     *(315, 316, 317, 320, 321, 328, 329, 361, 60000, 60001, 60002, 60003),
 ]
 NAMES = [
@@ -80,6 +82,12 @@ BODIES = st.one_of(
             b'{"clientID":"c","consumerDataSet":[{"groupName":"%RETRY%","subscriptionDataSet":[{}]}]}',
             b'{"consumerGroup":"CG","clientId":"c","mqSet":[{"topic":"T","queueId":-1,"brokerName":""}]}',
             b'{"groupName":"G","retryQueueNums":-5,"retryMaxTimes":-9}',
+            b'{"topicConfigList":[{"topicName":"A"},{"topicName":"../x","perm":99}]}',
+            b'{"topicConfigList":[{"topicName":"A","readQueueNums":-1}]}',
+            b'{"groupConfigList":[{"groupName":"G"},{"groupName":"a b"}]}',
+            b'{"groupConfigList":null}',
+            b'{"topic":"T","consumerGroup":"CG","clientId":"c","strategyName":"AVG"}',
+            b'{"topic":"","consumerGroup":"","clientId":"","strategyName":"","messageModel":7}',
         ]
     ),
 )
@@ -102,7 +110,7 @@ async def test_without_header_and_body(broker: BrokerHarness, code: int) -> None
     response.encode_head()
 
 
-@pytest.mark.parametrize("code", [*range(10), 13, 39, 47, 351, 400, 9999, 200050])
+@pytest.mark.parametrize("code", [*range(10), 13, 39, 47, 353, 401, 9999, 200050])
 async def test_unknown_codes(broker: BrokerHarness, code: int) -> None:
     response = await broker.ask(code)
     assert (response.code, response.remark) == (3, f" request type {code} not supported")

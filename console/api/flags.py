@@ -34,6 +34,17 @@ def read_flag(request: Request, name: str) -> bool:
     raise ValidationError({name: [_("Expected true or false.")]})
 
 
-def dry_run_body(name: str, lines: Sequence[FieldChange]) -> dict[str, Any]:
-    """Return the response of a dry run: the differences per broker and setting."""
-    return {"name": name, "dry_run": True, "changes": [asdict(line) for line in lines]}
+def dry_run_body(
+    name: str,
+    lines: Sequence[FieldChange],
+    confirm: OpenApiParameter | None = None,
+    risks: Sequence[Any] = (),
+) -> dict[str, Any]:
+    """Return the response of a dry run: the differences per broker and setting.
+
+    With risks, the response has them, and the name of the parameter that accepts them.
+    """
+    body = {"name": name, "dry_run": True, "changes": [asdict(line) for line in lines]}
+    if confirm is None or not risks:
+        return body
+    return {**body, "risks": [asdict(risk) for risk in risks], "confirm": confirm.name}

@@ -4,7 +4,8 @@
      "detail": "No broker of the cluster has a topic “x”.", "instance": "/api/v1/…",
      "hint": "…", "errors": {"read_queues": ["…"]}, "failures": [{"broker": …}]}
 
-`hint`, `errors` (of single fields) and `failures` (of single brokers) are optional.
+`hint`, `errors` (of single fields) and `failures` (of single brokers) are optional, and some
+problems have members of their own, such as the queues of `unread-queues`.
 """
 
 from dataclasses import asdict
@@ -53,7 +54,7 @@ def _of_gateway(error: GatewayError) -> dict[str, Any]:
         body["hint"] = str(error.hint)
     if error.failures:
         body["failures"] = [asdict(failure) for failure in error.failures]
-    return body
+    return {**body, **error.members}
 
 
 def _of_request(error: exceptions.APIException) -> dict[str, Any]:

@@ -53,6 +53,13 @@ class DryRunSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     dry_run = serializers.BooleanField()
     changes = FieldChangeSerializer(many=True)
+    risks = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="What the change would endanger, for a topic the queues that no consumer would "
+        "read. The request without `dry_run` needs the parameter in `confirm` then.",
+    )
+    confirm = serializers.CharField(required=False, help_text="Present with `risks`.")
 
 
 class BodySerializer(serializers.Serializer[Any]):

@@ -70,12 +70,15 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
+    """`unread_topics` have write queues that no consumer reads."""
+
     load: Load
     brokers: tuple[BrokerRow, ...]
     silent: tuple[BrokerFailure, ...]
     topic_count: int
     own_topic_count: int
     group_count: int
+    unread_topics: tuple[str, ...]
     totals: Totals
     dead_letters: tuple[DeadLetters, ...] | None
 
@@ -107,6 +110,7 @@ async def overview(session: ClusterSession) -> Partial[Overview]:
             topic_count=len(topics.value),
             own_topic_count=sum(row.kind not in NOT_OWN for row in topics.value),
             group_count=sum(not row.system for row in groups.value),
+            unread_topics=tuple(row.name for row in topics.value if row.unread_queues),
             totals=totals.value,
             dead_letters=letters.value,
         ),

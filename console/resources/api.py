@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.urls import URLPattern, path, reverse
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +20,7 @@ from console.api.serializers import DryRunSerializer, OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.gateway import NotAllowedNow
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
@@ -33,7 +36,7 @@ from console.resources.protection import (
     is_protected,
     set_protection,
 )
-from console.resources.resource import Resource
+from console.resources.resource import Resource, risks_of
 
 OUTCOMES = {200: OutcomesSerializer, 207: OutcomesSerializer}
 
@@ -41,6 +44,16 @@ OUTCOMES = {200: OutcomesSerializer, 207: OutcomesSerializer}
 class ProtectionSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     protected = serializers.BooleanField()
+
+
+def confirmations(resource: Resource) -> list[OpenApiParameter]:
+    """The parameter that accepts the risks of a change, for kinds with risks."""
+    return [resource.confirm] if resource.confirm else []
+
+
+def read_confirmation(request: Request, resource: Resource) -> dict[str, bool]:
+    """The keywords of the commands that create and update."""
+    return {each.name: read_flag(request, each.name) for each in confirmations(resource)}
 
 
 class KindResource(ClusterResource):
@@ -82,7 +95,8 @@ class ResourceList(KindResource):
             201: OutcomesSerializer,
             207: OutcomesSerializer,
         }
-        return {"post": extend_schema(parameters=[DRY_RUN], request=request, responses=responses)}
+        parameters = [DRY_RUN, *confirmations(cls.resource)]
+        return {"post": extend_schema(parameters=parameters, request=request, responses=responses)}
 
     def post(self, request: Request, cluster: str) -> Response:
         """Create a resource; 409 when a broker already has the resource.
@@ -94,6 +108,7 @@ class ResourceList(KindResource):
         form.is_valid(raise_exception=True)
         name, settings = form.validated_data["name"], form.settings()
         brokers = form.validated_data.get("brokers")
+        confirmed = read_confirmation(request, resource)
         if read_flag(request, "dry_run"):
             checked = self.cluster.do(resource.create, name, settings, brokers, dry_run=True)
             fields = resource.fields_of(resource.new_config(name, settings))
@@ -102,9 +117,11 @@ class ResourceList(KindResource):
                 for outcome in checked
                 for field, value in fields.items()
             ]
-            return Response(dry_run_body(name, lines))
+            names = [outcome.broker for outcome in checked]
+            risks = resource.new_risks(name, settings, names) if resource.new_risks else ()
+            return Response(dry_run_body(name, lines, resource.confirm, risks))
         with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
-            outcomes = self.cluster.do(resource.create, name, settings, brokers)
+            outcomes = self.cluster.do(resource.create, name, settings, brokers, **confirmed)
             entry.after = settings
             entry.outcomes(outcomes)
         location = reverse(f"api-{resource.argument}", args=[cluster, name])
@@ -122,7 +139,7 @@ class ResourceOne(KindResource):
         flags = cls.resource.delete_flags
         return {
             "patch": extend_schema(
-                parameters=[IF_MATCH, DRY_RUN],
+                parameters=[IF_MATCH, DRY_RUN, *confirmations(cls.resource)],
                 request=cls.resource.patch_serializer,
                 responses=OUTCOMES,
             ),
@@ -146,13 +163,15 @@ class ResourceOne(KindResource):
         form: Any = resource.patch_serializer(data=request.data)
         form.is_valid(raise_exception=True)
         settings, brokers = form.settings(), form.validated_data.get("brokers")
+        confirmed = read_confirmation(request, resource)
         configs = resource.configs(self.cluster, name)
         check_unchanged(etag, etag_of(configs))
         lines = resource.differences(configs_on(configs, brokers), settings)
         if read_flag(request, "dry_run"):
-            return Response(dry_run_body(name, lines))
+            risks = risks_of(self.cluster, resource, name, settings, brokers)
+            return Response(dry_run_body(name, lines, resource.confirm, risks))
         with audited(request, resource.action("update"), **self.audit_context()) as entry:
-            outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
+            outcomes = self.cluster.do(resource.update, name, settings, brokers, etag, **confirmed)
             entry.after = settings
             entry.outcomes(outcomes)
         history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
@@ -271,7 +290,9 @@ class BulkUpdate(KindResource):
         responses = {200: bulk.BulkSerializer, 207: bulk.BulkSerializer}
         return {
             "post": extend_schema(
-                parameters=[DRY_RUN], request=cls.names_serializer, responses=responses
+                parameters=[DRY_RUN, *confirmations(cls.resource)],
+                request=cls.names_serializer,
+                responses=responses,
             )
         }
 
@@ -282,13 +303,21 @@ class BulkUpdate(KindResource):
         form.is_valid(raise_exception=True)
         names, settings = form.validated_data["names"], form.settings()
         brokers = form.validated_data.get("brokers")
+        confirmed = read_confirmation(request, resource)
+
+        def check(name: str) -> Sequence[BrokerOutcome]:
+            resource.configs(self.cluster, name)
+            if not any(confirmed.values()):
+                check_risks(risks_of(self.cluster, resource, name, settings, brokers), resource)
+            return ()
+
         if form.validated_data["dry_run"] or read_flag(request, "dry_run"):
-            return Response(bulk.body(bulk.dry_run(bulk.apply_each(names, self.check))))
+            return Response(bulk.body(bulk.dry_run(bulk.apply_each(names, check))))
 
         def update(name: str) -> Sequence[BrokerOutcome]:
             configs = resource.configs(self.cluster, name)
             lines = resource.differences(configs_on(configs, brokers), settings)
-            outcomes = self.cluster.do(resource.update, name, settings, brokers)
+            outcomes = self.cluster.do(resource.update, name, settings, brokers, **confirmed)
             history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
             return outcomes
 
@@ -300,10 +329,14 @@ class BulkUpdate(KindResource):
             entry.outcomes(results)
         return Response(bulk.body(results), bulk.status(results))
 
-    def check(self, name: str) -> Sequence[BrokerOutcome]:
-        """Dry run of an update; raises NotFound for an unknown resource."""
-        self.resource.configs(self.cluster, name)
-        return ()
+
+def check_risks(risks: Sequence[Any], resource: Resource) -> None:
+    """Raise NotAllowedNow for a dry run with risks that the request does not accept."""
+    if risks and resource.confirm:
+        raise NotAllowedNow(
+            format_lazy(_("Needs {confirm}=true."), confirm=resource.confirm.name),
+            hint=resource.confirm.description,
+        )
 
 
 def api_urls(resource: Resource) -> list[URLPattern]:

@@ -18,14 +18,14 @@ from console.frame.access import Need, needs
 from console.frame.forms import TypedNameForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import AlreadyExists, Conflict
+from console.gateway import AlreadyExists, Conflict, NotAllowedNow
 from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
 from console.resources.protection import check_deletable, is_protected, set_protection
-from console.resources.resource import Configs, Resource
+from console.resources.resource import Configs, Resource, risks_of
 from console.resources.undo import UndoPage
 
 
@@ -49,7 +49,12 @@ class ResourcePage(ClusterPage):
 
     def shared_context(self) -> dict[str, Any]:
         context = super().shared_context()
-        return {**context, "resource": self.resource, "texts": self.resource.texts}
+        return {
+            **context,
+            "resource": self.resource,
+            "texts": self.resource.texts,
+            "risks_template": f"{self.resource.namespace}/risks.html",
+        }
 
 
 @needs(Need.WRITE)
@@ -70,21 +75,29 @@ class CreatePage(ResourcePage):
         try:
             with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
                 brokers = form.cleaned_data["brokers"]
-                outcomes = self.cluster.do(resource.create, name, settings, brokers)
+                confirmed = resource.confirmed(request.POST)
+                outcomes = self.cluster.do(resource.create, name, settings, brokers, **confirmed)
                 entry.after = settings
                 entry.outcomes(outcomes)
         except AlreadyExists as taken:
             form.add_error("name", str(taken.detail))
             return self.form(form, status=409)
+        except NotAllowedNow as refused:
+            named = brokers or self.cluster.ask(broker_names).value
+            risks = resource.new_risks(name, settings, named) if resource.new_risks else ()
+            if not risks:
+                raise
+            form.add_error(None, str(refused.detail))
+            return self.form(form, status=409, risks=risks)
         tell_outcomes(request, outcomes, str(resource.texts.created) % name)
         return redirect(resource.url(cluster, name))
 
-    def form(self, form: ResourceForm, status: int = 200) -> HttpResponse:
+    def form(self, form: ResourceForm, status: int = 200, **more: Any) -> HttpResponse:
         form.offer_brokers(self.cluster.ask(broker_names).value)
         title = str(self.resource.texts.create_title)
         back = self.resource.list_url(self.cluster.name)
         crumbs = [*self.resource.crumbs(self.cluster.name), Crumb(title)]
-        return self.show(title=title, crumbs=crumbs, form=form, back=back, status=status)
+        return self.show(title=title, crumbs=crumbs, form=form, back=back, status=status, **more)
 
 
 class OneResourcePage(ResourcePage):
@@ -125,13 +138,20 @@ class EditPage(OneResourcePage):
         settings, brokers = form.settings(), sorted(set(form.cleaned_data["brokers"]))
         chosen = configs_on(configs, brokers)
         changes = resource.differences(chosen, settings)
-        if not changes or "save" not in request.POST:
-            return self.form(configs, form, changes=changes, is_preview=True)
+        risks = risks_of(self.cluster, resource, name, settings, brokers) if changes else ()
+        confirmed = resource.confirmed(request.POST)
+        if not changes or "save" not in request.POST or (risks and not confirmed):
+            status = 409 if risks and "save" in request.POST else 200
+            return self.form(
+                configs, form, changes=changes, risks=risks, is_preview=True, status=status
+            )
         context: dict[str, Any] = {"cluster": cluster, "target": name, "before": states(chosen)}
         try:
             with audited(request, resource.action("update"), **context) as entry:
                 etag = request.POST.get("etag")
-                outcomes = self.cluster.do(resource.update, name, settings, brokers, etag)
+                outcomes = self.cluster.do(
+                    resource.update, name, settings, brokers, etag, **confirmed
+                )
                 entry.after = settings
                 entry.outcomes(outcomes)
         except Conflict as changed:

@@ -77,6 +77,14 @@ class Resource:
     impact_serializer: type[serializers.Serializer[Any]]
     #: The impact as the REST resource returns it.
     impact_body: Callable[[Any], Mapping[str, Any]]
+    #: What a change would endanger; arguments: name, settings, broker names or None for all.
+    risks: Question[..., Sequence[Any]] | None = None
+    #: What the creation with these settings on the named brokers would endanger.
+    new_risks: Callable[[str, Any, Sequence[str]], Sequence[Any]] | None = None
+    #: Query parameter, form field and keyword of `create` and `update` that accepts the risks.
+    #: Without the keyword, the commands raise NotAllowedNow. The template
+    #: `<namespace>/risks.html` shows the risks.
+    confirm: OpenApiParameter | None = None
     #: Query parameters (and fields of `delete_form`) that extend a deletion.
     delete_flags: tuple[OpenApiParameter, ...] = field(default=())
 
@@ -89,6 +97,10 @@ class Resource:
     def argument(self) -> str:
         """The URL argument for the name, such as `topic`."""
         return str(self.kind.value)
+
+    def confirmed(self, given: Mapping[str, Any]) -> dict[str, bool]:
+        """Keywords for `create` and `update`: the confirmation, where `given` has one."""
+        return {self.confirm.name: True} if self.confirm and self.confirm.name in given else {}
 
     def action(self, verb: str) -> str:
         """The name of an action in the audit list, such as `topic.create`."""
@@ -104,3 +116,14 @@ class Resource:
         """Breadcrumbs of the list, or of the page of a resource."""
         crumbs = [Crumb(str(self.texts.list_title), self.list_url(cluster))]
         return crumbs if name is None else [*crumbs, Crumb(name, self.url(cluster, name))]
+
+
+def risks_of(
+    cluster: Cluster, resource: Resource, name: str, settings: Any, brokers: Sequence[str] | None
+) -> Sequence[Any]:
+    """What a change would endanger; empty for kinds without risks."""
+    if resource.risks is None:
+        return ()
+    named = tuple(brokers) if brokers else None
+    risks: Sequence[Any] = cluster.ask(resource.risks, name, settings, named).value
+    return risks

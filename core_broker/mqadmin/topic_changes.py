@@ -55,6 +55,9 @@ async def update_topic(
         order=order,
     )
     validate_topic(topic)
+    if write_queue_nums > read_queue_nums:
+        queues = f"queues {read_queue_nums} to {write_queue_nums - 1}"
+        session.warn(f"no consumer reads {queues}: more write queues than read queues")
     admin = session.admin
     addrs = await masters(admin, broker_addr, cluster_name)
     for addr in addrs:

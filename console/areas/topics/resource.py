@@ -1,9 +1,11 @@
 """Topics as configured resources, with the pages and REST resources of `console.resources`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 
 from console.areas.topics.forms import TopicCreateForm, TopicSettingsForm
 from console.areas.topics.serializers import (
@@ -15,6 +17,7 @@ from console.areas.topics.serializers import (
 from console.gateway import Cluster
 from console.gateway.topics.changes import (
     TopicImpact,
+    TopicSettings,
     create_topic,
     delete_topic,
     differences,
@@ -25,6 +28,12 @@ from console.gateway.topics.changes import (
     update_topic,
 )
 from console.gateway.topics.listing import topic_detail
+from console.gateway.topics.queue_safety import (
+    CONFIRM,
+    UnreadQueues,
+    unread_queues,
+    unread_when_new,
+)
 from console.resources.models import Kind
 from console.resources.resource import Configs, Resource, Texts
 
@@ -40,6 +49,20 @@ def impact_body(impact: TopicImpact) -> Mapping[str, Any]:
         "queues": impact.queues,
         "online_groups": dict(impact.online_groups),
     }
+
+
+CONFIRM_UNREAD_QUEUES = OpenApiParameter(
+    CONFIRM,
+    OpenApiTypes.BOOL,
+    description="Accept queues that no consumer reads. Without the parameter, more write queues "
+    "than read queues, and fewer read queues than queues with messages, are answered with 409.",
+)
+
+
+def new_risks(
+    _name: str, settings: TopicSettings, brokers: Sequence[str]
+) -> tuple[UnreadQueues, ...]:
+    return unread_when_new(brokers, new_config("", settings))
 
 
 TOPIC = Resource(
@@ -62,6 +85,9 @@ TOPIC = Resource(
     differences=differences,
     fields_of=settings_of,
     settings_from=settings_from,
+    risks=unread_queues,
+    new_risks=new_risks,
+    confirm=CONFIRM_UNREAD_QUEUES,
     create_form=TopicCreateForm,
     edit_form=TopicSettingsForm,
     create_serializer=TopicCreateSerializer,

@@ -53,6 +53,9 @@ class TopicRowSerializer(serializers.Serializer[Any]):
     drift = serializers.BooleanField(
         help_text="True when brokers have different settings for the topic."
     )
+    unread_queues = serializers.IntegerField(
+        help_text="Write queues beyond the read queues: no consumer reads them."
+    )
 
 
 class TopicLineSerializer(TopicRowSerializer):
@@ -103,6 +106,9 @@ class TopicQueueSerializer(serializers.Serializer[Any]):
     offset_max = serializers.IntegerField(help_text="Offset of the next message.")
     stored = serializers.IntegerField()
     last_write_ms = serializers.IntegerField(allow_null=True)
+    unread = serializers.BooleanField(
+        help_text="Beyond the read queues of the broker: no consumer reads the queue."
+    )
 
 
 class TopicSerializer(AnsweredSerializer, TopicRowSerializer):

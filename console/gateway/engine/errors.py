@@ -13,6 +13,8 @@ GatewayError
 └── TooSlow             504  no answer within the deadline
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -27,6 +29,7 @@ class GatewayError(Exception):
     """`title` is a short heading, `detail` one sentence of cause, `hint` the remedy.
 
     The texts are lazy: the cache returns an error to several people, and pages translate the texts.
+    `members` are further members of the API's problem.
     """
 
     status = 502
@@ -34,6 +37,7 @@ class GatewayError(Exception):
     title: Any = _("The cluster could not answer")
     #: Seconds of the header `Retry-After`; 0 for no header.
     retry_after_s = 0
+    members: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self, detail: Any, *, hint: Any = "", failures: tuple[BrokerFailure, ...] = ()

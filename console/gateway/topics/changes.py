@@ -25,6 +25,7 @@ from console.gateway.groups.members import group_clients
 from console.gateway.metrics import sum_known
 from console.gateway.topics.listing import no_such_topic, own_names, topic_kind
 from console.gateway.topics.metrics import TopicMetrics, topic_metrics_with_lags
+from console.gateway.topics.queue_safety import check_new_queues, check_queues
 from core_broker.remoting.bodies import TopicConfig
 
 QUEUES_MAX = 1_024
@@ -106,10 +107,12 @@ async def create_topic(
     brokers: Sequence[str] | None = None,
     *,
     dry_run: bool = False,
+    confirm_unread_queues: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
     """Create the topic on the named brokers (default: all); AlreadyExists when it exists there.
 
     With `dry_run`, the command only checks, and returns the brokers that would get the topic.
+    Without `confirm_unread_queues`, more write queues than read queues raise UnreadQueuesAhead.
     """
     refs = brokers_named(await masters(session), brokers)
     if not refs:
@@ -127,6 +130,8 @@ async def create_topic(
     if dry_run:
         return outcomes(refs, ())
     config = new_config(name, settings)
+    if not confirm_unread_queues:
+        check_new_queues(name, [ref.name for ref in refs], config)
     return await apply_change(
         session, refs, lambda ref: session.admin.create_topic(ref.addr, config)
     )
@@ -139,11 +144,19 @@ async def update_topic(
     settings: TopicSettings,
     brokers: Sequence[str] | None = None,
     expected_etag: str | None = None,
+    *,
+    confirm_unread_queues: bool = False,
 ) -> tuple[BrokerOutcome, ...]:
-    """Change the topic on the named brokers (default: brokers with the topic)."""
+    """Change the topic on the named brokers (default: brokers with the topic).
+
+    Without `confirm_unread_queues`, a change that leaves queues which no consumer reads raises
+    UnreadQueuesAhead.
+    """
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
     refs = brokers_named(list(held), brokers)
+    if not confirm_unread_queues:
+        await check_queues(session, name, [(ref, held[ref]) for ref in refs], settings)
     return await apply_change(
         session, refs, lambda ref: session.admin.create_topic(ref.addr, settings.on(held[ref]))
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from django.utils.text import format_lazy
@@ -14,7 +14,7 @@ from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.message import topics as names
-from core_broker.remoting.bodies import ClusterInfo, TopicConfig, TopicOffset
+from core_broker.remoting.bodies import PERM_READ, ClusterInfo, TopicConfig, TopicOffset
 
 Kind = Literal["unspecified", "normal", "fifo", "delay", "transaction", "retry", "dlq", "system"]
 
@@ -24,7 +24,10 @@ READ_ONLY_QUEUES_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """A topic over all brokers; `drift`: brokers differ. `perm` is None for unequal permissions."""
+    """A topic over all brokers; `drift`: brokers differ. `perm` is None for unequal permissions.
+
+    `unread_queues` counts write queues beyond the read queues: no consumer reads them.
+    """
 
     name: str
     kind: Kind
@@ -34,17 +37,22 @@ class TopicRow:
     brokers: tuple[str, ...]
     order: bool
     drift: bool
+    unread_queues: int
 
 
 @dataclass(frozen=True, slots=True)
 class TopicQueue:
-    """A queue: `stored` messages with offsets in [`offset_min`, `offset_max`)."""
+    """A queue: `stored` messages with offsets in [`offset_min`, `offset_max`).
+
+    `unread`: the queue is beyond the read queues of its broker, so no consumer reads it.
+    """
 
     broker: str
     queue_id: int
     offset_min: int
     offset_max: int
     last_write_ms: int | None
+    unread: bool = False
 
     @property
     def stored(self) -> int:
@@ -56,6 +64,10 @@ class TopicDetail:
     row: TopicRow
     configs: tuple[tuple[BrokerRef, TopicConfig], ...]
     queues: tuple[TopicQueue, ...]
+
+    @property
+    def unread_stored(self) -> int:
+        return sum(queue.stored for queue in self.queues if queue.unread)
 
 
 Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
@@ -99,7 +111,11 @@ async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDeta
     own = own_names((await session.ask(cluster_map)).value)
     tables, failures = await queues_of_topic(session, topic)
     queues = sorted(
-        (queue for table in tables.values() for queue in table),
+        (
+            replace(queue, unread=queue.queue_id >= configs[ref].read_queue_nums)
+            for ref, table in tables.items()
+            for queue in table
+        ),
         key=lambda queue: (queue.broker, queue.queue_id),
     )
     return Partial(
@@ -189,7 +205,16 @@ def topic_row(name: str, configs: Mapping[str, TopicConfig], own: frozenset[str]
         brokers=tuple(sorted(configs)),
         order=any(config.order for config in configs.values()),
         drift=len(shapes) > 1,
+        unread_queues=sum(unread_queue_count(config) for config in configs.values()),
     )
+
+
+def unread_queue_count(config: TopicConfig) -> int:
+    """Return the number of write queues that no consumer reads. Without read permission, a topic
+    such as a new dead-letter topic is closed to consumers on purpose."""
+    if not config.perm & PERM_READ:
+        return 0
+    return max(0, config.write_queue_nums - config.read_queue_nums)
 
 
 def topic_kind(name: str, configs: Iterable[TopicConfig], own: frozenset[str]) -> Kind:

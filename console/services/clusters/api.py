@@ -99,6 +99,10 @@ class ClusterSerializer(AnsweredSerializer):
         help_text="Without system, retry and dead-letter topics."
     )
     group_count = serializers.IntegerField()
+    unread_topics = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Topics with more write queues than read queues: no consumer reads the rest.",
+    )
     total_lag = serializers.IntegerField(allow_null=True)
     dead_letter_count = serializers.IntegerField(
         allow_null=True, help_text="Null when the cluster has too many groups to query."

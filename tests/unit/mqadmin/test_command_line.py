@@ -151,3 +151,10 @@ def test_the_shell_completes_names_and_options() -> None:
 
     assert complete("mqadmin topicst") == ["topicStatus"]
     assert "--topic" in complete("mqadmin topicStatus --t")
+
+
+def test_update_topic_warns_of_queues_that_no_consumer_reads() -> None:
+    result = run("updateTopic", "-b", "127.0.0.1:1", "-t", "T", "-r", "4", "-w", "8")
+    assert "no consumer reads queues 4 to 7" in result.stderr
+    even = run("updateTopic", "-b", "127.0.0.1:1", "-t", "T", "-r", "8", "-w", "8")
+    assert "no consumer reads" not in even.stderr

@@ -13,6 +13,7 @@
     ├── StoreError           the store on disk
     │   ├── StoreCorrupt
     │   ├── StoreLocked
+    │   ├── StoreFull
     │   └── StoreReadOnly
     └── ClientError          the program misuses the client, for example an illegal topic name
 
@@ -259,6 +260,17 @@ class StoreLocked(StoreError):
         self.path = path
         super().__init__(
             f"{path} is in use by another broker; stop it or set another storePathRootDir."
+        )
+
+
+class StoreFull(StoreError):
+    """The disk is too full to rebuild the queues and the index of the store."""
+
+    def __init__(self, path: str, held_bytes: int) -> None:
+        self.path = path
+        super().__init__(
+            f"The disk of {path} is full, and more than {held_bytes // 2**20} MiB of consume queues"
+            " and index must be rebuilt; free space on the disk and start again."
         )
 
 

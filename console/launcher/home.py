@@ -13,7 +13,7 @@ console.sqlite3, secret_key   database and secret key of the console
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from console.launcher.errors import EXIT_USAGE, StartError
@@ -86,12 +86,18 @@ def take_lock(lock: int, home: Path) -> None:
             "Stop it first, or give this one a folder of its own with --home.",
             EXIT_USAGE,
         ) from None
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, str(os.getpid()).encode(), 0)
+    with suppress(OSError):  # on a full disk the lock holds without its owner's number
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
 
 
 def write_broker_conf(home: Path) -> None:
     """Write the initial settings file; keep an existing file, which belongs to the operator."""
     path = home / "conf" / "broker.conf"
-    if not path.exists():
+    if path.exists():
+        return
+    try:
         path.write_text(BROKER_CONF, encoding="utf-8")
+    except OSError as problem:
+        path.unlink(missing_ok=True)
+        raise StartError(f"{path} cannot be written: {problem.strerror}.", EXIT_USAGE) from None

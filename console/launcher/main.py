@@ -40,11 +40,10 @@ def main(arguments: Sequence[str], *, demo: bool = False) -> int:
 async def run(options: Options) -> None:
     watch_without_threads()
     ports = choose_ports(options)
-    redis_plan = plan_redis(os.environ, ports.redis)
-    plan = Plan(options, ports, redis_plan)
-    for line in introduction(options, ports, redis_plan):
-        say(line)
+    plan = Plan(options, ports, plan_redis(os.environ, ports.redis))
     services = plan.services(set_up=prepare.is_needed(options.home))
+    for line in introduction(options, ports, plan.redis):
+        say(line)
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
     url = f"http://{bracketed(options.host)}:{ports.console}"
     await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))

@@ -74,21 +74,28 @@ class Plan:
     def __init__(self, options: Options, ports: Ports, redis_plan: RedisPlan) -> None:
         self._options = options
         self._ports = ports
-        self._redis = redis_plan
+        self.redis = redis_plan
         self._home = options.home
         self._near_host = ANY_ADDRESS.get(options.host, options.host)
         self.namesrv_addr = f"{bracketed(self._near_host)}:{ports.namesrv}"
 
     def services(self, *, set_up: bool) -> list[Service]:
-        """Return all programs to run; `set_up` adds the preparation of the console's database."""
+        """Return all programs to run; `set_up` adds the preparation of the console's database.
+
+        When the settings of the embedded Valkey cannot be written, `redis` becomes a notice.
+        """
         services = [self._namesrv(), self._broker()]
-        if self._redis.server is not None:
-            services.append(self._valkey(self._redis.server))
+        if self.redis.server is not None:
+            try:
+                services.append(self._valkey(self.redis.server))
+            except OSError as problem:
+                reason = f"Valkey's settings cannot be written ({problem.strerror})."
+                self.redis = RedisPlan(url=None, notice=f"{reason} {LIVE_OFF}")
         if set_up:
             services.append(self._set_up())
         ready_first = tuple(each.name for each in services if each.name in ("setup", "valkey"))
         services.append(self._console(("setup",) if set_up else ()))
-        if self._redis.url and self._options.with_worker:
+        if self.redis.url and self._options.with_worker:
             services += [self._worker(ready_first), self._scheduler(ready_first)]
         if self._options.with_demo:
             services.append(self._demo())
@@ -125,7 +132,8 @@ class Plan:
             name="broker",
             command=python("-m", "core_broker", "-c", str(conf), "-n", self.namesrv_addr),
             env=env,
-            probe=http_ready(self._near_host, self._ports.broker_http),
+            # On a full disk the broker serves reads; `up` must not stop it for that.
+            probe=http_ready(self._near_host, self._ports.broker_http, "/readyz?exclude=store"),
             after=("namesrv",),
             needed=True,
             hint=f"Its settings are in {conf}, its messages in {self._home / 'store'}.",
@@ -139,13 +147,13 @@ class Plan:
         redis.write_conf(
             conf,
             port=self._ports.redis,
-            password=self._redis.password,
+            password=self.redis.password,
             folder=self._home / "valkey",
         )
         return Service(
             name="valkey",
             command=(str(server), str(conf)),
-            probe=redis_ready(self._ports.redis, self._redis.password),
+            probe=redis_ready(self._ports.redis, self.redis.password),
             when_off=LIVE_OFF,
             important=VALKEY_IMPORTANT,
             stop_rank=RANK_VALKEY,
@@ -227,7 +235,7 @@ class Plan:
             "GANTRY_HOME": str(self._home),
             "NAMESRV_ADDR": self.namesrv_addr,
             "CONSOLE_PORT": str(self._ports.console),
-            "REDIS_URL": self._redis.url or "",
+            "REDIS_URL": self.redis.url or "",
             # Passed to the set-up step only.
             "GANTRY_ADMIN_PASSWORD": "",
         }

@@ -1,7 +1,8 @@
 """The HTTP side port of a process, for operators and probes.
 
 /livez      200 while the event loop runs
-/readyz     200, or 503 with the reasons; ?verbose lists every check; /healthz is an alias
+/readyz     200, or 503 with the reasons; ?verbose lists every check; ?exclude=NAME, also several
+            times, leaves out a check, as in Kubernetes; /healthz is an alias
 /metrics    Prometheus text with the names of RocketMQ 5
 /varz       every internal counter and table as JSON
 
@@ -11,10 +12,11 @@ Everybody reads /livez and /readyz; `access.py` has the readers of the other pag
 import asyncio
 import errno
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -112,7 +114,10 @@ class SidePort:
             case "/livez":
                 return _response(HTTPStatus.OK, "ok\n")
             case "/readyz" | "/healthz":
-                return self._readyz(verbose=query.partition("=")[0] == "verbose")
+                options = parse_qs(query, keep_blank_values=True)
+                return self._readyz(
+                    verbose="verbose" in options, excluded=options.get("exclude", [])
+                )
             case "/metrics":
                 return _response(HTTPStatus.OK, await self.metrics.render(), _METRICS_TYPE)
             case "/varz":
@@ -122,8 +127,9 @@ class SidePort:
                 return _response(HTTPStatus.OK, "/livez /readyz?verbose /metrics /varz\n")
         return _response(HTTPStatus.NOT_FOUND, "no such page\n")
 
-    def _readyz(self, *, verbose: bool) -> bytes:
+    def _readyz(self, *, verbose: bool, excluded: Collection[str]) -> bytes:
         report = self.readiness.report()
+        report = {name: reason for name, reason in report.items() if name not in excluded}
         bad = {name: reason for name, reason in report.items() if reason}
         shown = report if verbose else bad
         lines = [f"[-] {name}: {why}" if why else f"[+] {name}" for name, why in shown.items()]

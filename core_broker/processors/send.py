@@ -81,6 +81,9 @@ class SendProcessor:
         try:
             topic = ctx.topics.get(name)
             check_sendable(ctx, topic, name)
+            if (topic is None or name in ctx.unsaved_topics) and not ctx.store.writable:
+                # On a full disk the topic cannot be saved either.
+                raise put_refusal(ctx.config, PutStatus.SERVICE_NOT_AVAILABLE)
             if topic is None:
                 topic = create_topic(ctx, header)
             if ctx.unsaved_topics:

@@ -58,10 +58,14 @@ def write_config(path: Path, content: bytes) -> None:
     """Replace the file by `content` and keep the previous version as .bak."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(path.name + ".tmp")
-    with fresh.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with fresh.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        fresh.unlink(missing_ok=True)  # on a full disk, the unfinished file would need space
+        raise
     _keep_previous(path)
     fresh.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)

@@ -161,7 +161,11 @@ class Checkpointer:
         collection = self._begin(store_timestamp)
         self._collect(collection, sys.maxsize, sys.maxsize)
         taken = self._take(collection)
-        self._run(taken)
+        try:
+            self._run(taken)
+        except OSError as error:
+            self._finish(taken, error)
+            raise
         self._finish(taken, None)
 
     def _begin(self, store_timestamp: int) -> _Collection:
@@ -175,7 +179,7 @@ class Checkpointer:
         end = min(collection.done + queues, len(collection.queues))
         while collection.done < end and writes > 0:
             queue = collection.queues[collection.done]
-            if queue.tail_bytes:
+            if queue.is_unwritten:
                 writes -= queue.write_cost
                 self._queues.write_tail(queue)
             _note_range(collection.ranges, queue)

@@ -27,6 +27,7 @@ from core_broker.store.segments import (
     list_segments,
     open_segment,
     segment_path,
+    write_again,
 )
 
 if TYPE_CHECKING:
@@ -42,8 +43,6 @@ NEXT_AFTER = 4
 #: Speed of filling relative to appending; step of filling, bytes: each step re-acquires the GIL.
 NEXT_PACE = 2
 NEXT_STEP = 16 * 1024 * 1024
-#: Chunk size for rewriting records after a crash, bytes.
-COPY_BYTES = 1024 * 1024
 #: Mappings of removed segments that one tick unmaps; each takes a fraction of a millisecond.
 UNMAPPED_PER_TICK = 2
 
@@ -75,6 +74,9 @@ class CommitLog:
         #: Segments ended in this event-loop iteration, with start and bytes of their last write.
         self._rolled: list[tuple[Segment, int, list[Buffer]]] = []
         self._opened_at = self._warmed_at = 0
+        #: Range to write again, from `end_at` to `prepare`; segment, from `prepare` to `activate`.
+        self._to_sync: tuple[int, int] | None = None
+        self._prepared: Segment | None = None
         self._maps = LogMaps(open_files, segment_size)
 
     # -- life --
@@ -120,49 +122,58 @@ class CommitLog:
     def open_at(
         self, end: int, *, last_record: int = -1, synced_until: int, must_cut: bool
     ) -> None:
-        """Start writing at `end`, behind the last record; all bytes before `end` are on the disk.
+        """Open the log for appending: `end_at`, then `prepare`, then `activate`."""
+        self.end_at(end, last_record=last_record, synced_until=synced_until, must_cut=must_cut)
+        self.prepare()
+        self.activate()
 
-        With `must_cut`, after a crash, the bytes behind `end` are first zeroed and synced.
+    def end_at(self, end: int, *, last_record: int = -1, synced_until: int, must_cut: bool) -> None:
+        """Set the end of the log, behind the last record; from now on the log can be read.
+
+        With `must_cut`, after a crash, `prepare` zeroes the bytes behind `end`, and writes the
+        bytes from `synced_until` on again.
         """
-        if must_cut:
-            self._write_again(synced_until, end)
         start = end - end % self.segment_size
-        self._open_files.know(segment_path(self.folder, start))
         for later in sorted((each for each in self._paths if each > start), reverse=True):
             self._open_files.forget(self._paths[later])
             self._files.remove(self._paths.pop(later))
-        if start in self._paths:
-            segment = open_segment(self._files, self.folder, start, self.segment_size)
-            segment.filled = end
-            if must_cut:
-                segment.cut(end)
-        else:
-            segment = self._create(start)
-            self._paths[start] = segment.path
-        self._files.sync_dir(self.folder)
-        segment.is_name_synced = True
-        self._writing = [segment]
-        self.min_offset = min(self._paths)
+        self.min_offset = min(self._paths, default=start)
         self.flushed = self.written = self.position = self._staged_from = end
         self._opened_at = self._warmed_at = end
         self.last_record = self._newest = last_record
+        self._to_sync = (synced_until, end) if must_cut else None
 
-    def _write_again(self, start: int, end: int) -> None:
-        """Rewrite and sync bytes that may be in the page cache only.
+    def prepare(self) -> None:
+        """Prepare the active segment; afterwards all bytes before the end are on the disk.
 
-        After a flush that failed before the crash, the page cache holds the data as clean pages,
-        and the disk does not have the data.
+        Waits for the disk, and may run off the loop. Raises OSError on a full disk, and may be
+        called again; until `activate`, the log is read-only.
         """
-        while start < end:
-            path = self._paths[start - start % self.segment_size]
-            stop = min(end, self.segment_end(start))
-            file = self._open_files.get(path)
-            while start < stop:
-                count = min(COPY_BYTES, stop - start)
-                within = start % self.segment_size
-                file.pwrite(file.pread(count, within), within)
-                start += count
-            file.sync()
+        if self._to_sync is not None:
+            write_again(self._files, self.folder, self.segment_size, *self._to_sync)
+        start = self.written - self.written % self.segment_size
+        if start in self._paths:
+            segment = open_segment(self._files, self.folder, start, self.segment_size)
+            segment.filled = self.written
+        else:
+            segment = create_segment(self._files, self.folder, start, self.segment_size)
+        try:
+            if self._to_sync is not None:
+                segment.cut(self.written)
+            self._files.sync_dir(self.folder)
+        except OSError:
+            segment.file.close()
+            raise
+        segment.is_name_synced = True
+        self._prepared = segment
+
+    def activate(self) -> None:
+        """Start to append to the segment of `prepare`."""
+        assert self._prepared is not None
+        segment, self._prepared = self._prepared, None
+        self._open_files.know(segment.path)
+        self._paths[segment.start] = segment.path
+        self._writing = [segment]
 
     def close(self) -> None:
         """Close the files; the caller has flushed all data to keep."""
@@ -339,7 +350,7 @@ class CommitLog:
 
     def removable(self) -> list[Path]:
         """Return the segments that may be deleted, oldest first: flushed ones except the last."""
-        last = max(self._paths)
+        last = max(self._paths, default=0)
         return [
             self._paths[start]
             for start in sorted(self._paths)

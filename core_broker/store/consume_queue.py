@@ -13,6 +13,7 @@ from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Buffer, File, Files
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
 from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
@@ -46,6 +47,7 @@ class ConsumeQueue:
         "_is_made",
         "_open_files",
         "_paths",
+        "_stale",
         "_tail",
         "_tail_from",
         "_units_per_file",
@@ -83,6 +85,8 @@ class ConsumeQueue:
         self._paths: dict[int, Path] = {}
         self._tail = bytearray()
         self._tail_from = 0
+        #: File and first byte of dropped units that a full disk could not overwrite with zeros.
+        self._stale: tuple[Path, int] | None = None
 
     @property
     def folder(self) -> Path:
@@ -133,6 +137,11 @@ class ConsumeQueue:
         return len(self._tail)
 
     @property
+    def is_unwritten(self) -> bool:
+        """True until `write_tail` has made the files equal to the queue."""
+        return bool(self._tail) or self._stale is not None
+
+    @property
     def write_cost(self) -> int:
         """Cost of `write_tail`, in writes to an existing file."""
         first = self._tail_from - self._tail_from % self._units_per_file
@@ -140,6 +149,7 @@ class ConsumeQueue:
 
     def write_tail(self) -> None:
         """Write the published units; after OSError the units stay in memory for a retry."""
+        self._zero_stale()
         while self._tail_from < self.max_offset:
             within = self._tail_from % self._units_per_file
             count = min(self.max_offset - self._tail_from, self._units_per_file - within)
@@ -271,7 +281,11 @@ class ConsumeQueue:
 
     def _end_at(self, end: int) -> None:
         self._tail.clear()
-        self._tail_from = self.max_offset = self.next_offset = end
+        self._tail_from = end
+        self._set_end(end)
+
+    def _set_end(self, end: int) -> None:
+        self.max_offset = self.next_offset = end
         last = self.unit(end - 1) if end > self.min_offset else None
         self.end_physical = 0
         if last is not None:
@@ -284,21 +298,38 @@ class ConsumeQueue:
             self.cut(self.first_not_before(offset_physical, self.min_offset, self.max_offset))
 
     def cut(self, offset: int) -> None:
-        """Drop all units from a logical offset on, in memory and in the files."""
-        self.write_tail()
+        """Drop all units from a logical offset on, in memory and in the files.
+
+        On a full disk the dropped units stay in the file until the next `write_tail`.
+        """
+        if max(self._tail_from, self.min_offset) <= offset:
+            del self._tail[(offset - self._tail_from) * UNIT_BYTES :]
+            self._set_end(offset)
+            return
         within = offset % self._units_per_file
         for first in [each for each in sorted(self._paths, reverse=True) if each + within > offset]:
             self.forget(first)
             self._files.remove(segment_path(self._folder, first * UNIT_BYTES))
         path = self._paths.get(offset - within)
         if path is not None:
-            size = self._units_per_file * UNIT_BYTES
-            zero_from(self._open_files.get(path), within * UNIT_BYTES, size)
-            self._dirty_paths[path] = self._dirty_paths.get(path, 0) + UNIT_BYTES
+            self._stale = (path, within * UNIT_BYTES)
+            try:
+                self._zero_stale()
+            except OSError as error:
+                if not is_disk_full(error):
+                    raise
         begins_earlier = offset < self.min_offset
         self.min_offset = min(self.min_offset, offset)
         # An empty queue begins again at the offset of the next `start_at`.
         self._end_at(0 if begins_earlier else offset)
+
+    def _zero_stale(self) -> None:
+        if self._stale is None:
+            return
+        path, start = self._stale
+        zero_from(self._open_files.get(path), start, self._units_per_file * UNIT_BYTES)
+        self._dirty_paths[path] = self._dirty_paths.get(path, 0) + UNIT_BYTES
+        self._stale = None
 
     # -- retention --
 
@@ -325,6 +356,8 @@ class ConsumeQueue:
     def forget(self, first: int) -> Path:
         """Remove the file that begins with unit `first`; the caller deletes the file."""
         path = self._paths.pop(first)
+        if self._stale is not None and self._stale[0] == path:
+            self._stale = None
         self._open_files.forget(path)
         self._dirty_paths.pop(path, None)
         return path

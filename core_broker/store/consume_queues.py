@@ -12,6 +12,7 @@ from typing import Protocol
 from core_broker.errors import StoreCorrupt
 from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
 from core_broker.store.files import Buffer, Files
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.segments import OpenFiles
 
 _NO_FOLDERS = frozenset({"", ".", ".."})
@@ -111,10 +112,19 @@ class ConsumeQueues:
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
         """Add a unit that is visible immediately, of a message already in the log."""
         queue.append(offset, size, tags_code)
-        queue.publish()
         self._unwritten[queue] = None
-        if queue.tail_bytes >= TAIL_BYTES_MAX:
-            self.write_tail(queue)
+        if queue.publish() >= TAIL_BYTES_MAX:
+            self._full.add(queue)
+
+    @property
+    def has_full_tails(self) -> bool:
+        """True while a queue has at least TAIL_BYTES_MAX of units in memory."""
+        return bool(self._full)
+
+    @property
+    def unwritten_bytes(self) -> int:
+        """Size of all units that are in memory only, bytes."""
+        return sum(queue.tail_bytes for queue in self._unwritten)
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
         """Make the units of this iteration visible and notify the listeners of each queue."""
@@ -188,7 +198,11 @@ class ConsumeQueues:
         Queues are derived from the log, so the broker starts in spite of damaged queues.
         """
         flaws = []
-        self._files.make_dir(self.folder)
+        try:
+            self._files.make_dir(self.folder)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
         for topic in self._files.names(self.folder):
             for name in self._files.names(self.folder / topic):
                 if not name.isdecimal():

@@ -61,6 +61,8 @@ class Dispatcher:
         self._hasher = hasher
         self._tags_code = TagsCodes(delay_levels_ms).code
         self._is_indexing = is_indexing
+        #: True while `dispatch` writes nothing, since the disk is full: all stays in memory.
+        self.is_deferring = False
         #: Queues with skipped offsets: the scanned part of the log lacks earlier messages.
         self.gaps: set[tuple[str, int]] = set()
         #: Queue and first offset of each gap between two messages.
@@ -124,19 +126,30 @@ class Dispatcher:
     # -- from the log --
 
     def dispatch(self, record: LogRecord) -> None:
-        """Enter a record of the log unless already entered; `settle` must follow the last one."""
+        """Enter a record of the log unless already entered; `settle` must follow the last one.
+
+        After OSError the record is entered, and all that was not written is in memory.
+        """
         kind = record.sys_flag & sysflag.TRANSACTION_MASK
         properties = decode_properties(record.properties)
         if kind in QUEUED:
             self._dispatch_to_queue(record, properties)
-        if not self._is_indexing or kind == sysflag.TRANSACTION_ROLLBACK:
-            return
+        if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
+            self._dispatch_to_index(record, properties)
+        is_due = len(self._to_index) >= SETTLED_ENTRIES * ENTRY_NUMBERS
+        if (is_due or self._queues.has_full_tails) and not self.is_deferring:
+            self.settle()
+
+    @property
+    def held_bytes(self) -> int:
+        """Size of the units and index entries that are in memory only, bytes."""
+        return self._queues.unwritten_bytes + len(self._to_index) * self._to_index.itemsize
+
+    def _dispatch_to_index(self, record: LogRecord, properties: dict[str, str]) -> None:
         waiting = self._to_index
         if record.offset > (waiting[1 - ENTRY_NUMBERS] if waiting else self._index.end_physical):
             for key_hash in self._hasher.message_hashes(record.topic, properties):
                 waiting.extend((key_hash, record.offset, record.store_timestamp))
-        if len(waiting) >= SETTLED_ENTRIES * ENTRY_NUMBERS:
-            self.settle()
 
     def _dispatch_to_queue(self, record: LogRecord, properties: dict[str, str]) -> None:
         queue = self._queues.get_or_create(record.topic, record.queue_id)

@@ -339,7 +339,9 @@ class DiskFiles:
             os.close(fd)
 
     def usage(self, folder: Path) -> DiskUsage:
-        """Return the usage of the disk of a folder."""
+        """Return the usage of the disk of a folder, which may be missing."""
+        while not folder.exists():
+            folder = folder.parent
         stat = os.statvfs(folder)
         used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
         return DiskUsage(used, stat.f_bavail * stat.f_frsize)
@@ -371,6 +373,10 @@ def replace_file(files: Files, path: Path, data: bytes) -> None:
         file.truncate(0)
         file.pwrite(data, 0)
         file.sync()
+    except OSError:
+        with suppress(OSError):  # on a full disk, the unfinished file would need space
+            files.remove(fresh)
+        raise
     finally:
         file.close()
     files.rename(fresh, path)

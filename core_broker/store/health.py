@@ -8,13 +8,14 @@ log = logging.getLogger(__name__)
 class Health:
     """The reasons for refusing messages. Reads continue in every state."""
 
-    __slots__ = ("_disk_refusal", "_failure", "_is_open", "_lag", "reason")
+    __slots__ = ("_disk_refusal", "_failure", "_is_open", "_lag", "_postponed", "reason")
 
     def __init__(self) -> None:
         #: The reason with the highest priority; None while the store accepts messages.
         self.reason: str | None = None
         self._is_open = False
         self._failure: str | None = None
+        self._postponed: str | None = None
         self._lag: str | None = None
         self._disk_refusal: str | None = None
         self._settle()
@@ -36,6 +37,22 @@ class Health:
             self._failure = reason
             self._settle()
 
+    @property
+    def has_postponed(self) -> bool:
+        """A full disk has postponed a part of the start."""
+        return self._postponed is not None
+
+    def set_postponed(self, reason: str | None) -> None:
+        """Set the reason why a part of the start is postponed; None when the start is complete."""
+        if reason is not None:
+            reason = f"the start of the store is not complete: {reason}"
+        if reason is not None and self._postponed is None:
+            log.error("Messages are refused: %s", reason)
+        elif reason is None and self._postponed is not None:
+            log.warning("The disk has free space again; the start of the store is complete")
+        self._postponed = reason
+        self._settle()
+
     def set_lag(self, reason: str | None) -> None:
         """Set the reason why queues or index cannot be written; None when they can."""
         if reason is not None:
@@ -56,4 +73,5 @@ class Health:
 
     def _settle(self) -> None:
         closed = None if self._is_open else "the store is not running"
-        self.reason = self._failure or closed or self._lag or self._disk_refusal
+        lag = self._postponed or self._lag
+        self.reason = self._failure or closed or lag or self._disk_refusal

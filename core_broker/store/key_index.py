@@ -103,7 +103,11 @@ class KeyIndex:
             name = f"{int(self._all[-1].path.name) + 1:0{NAME_DIGITS}d}"
         path = self.folder / name
         file = open_index_file(self._files, path, self._layout)
-        file.create(self.end_timestamp, max(self.end_physical, 0))
+        try:
+            file.create(self.end_timestamp, max(self.end_physical, 0))
+        except OSError:
+            file.file.close()
+            raise
         if self._all:
             self._filled.append(self._all[-1])
         self._all.append(file)

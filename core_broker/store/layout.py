@@ -56,10 +56,7 @@ class StorePaths:
 
     @property
     def abort(self) -> Path:
-        """Exists while a broker runs, and after a crash.
-
-        Contains the boot id of the operating system (`Files.boot_id`); Java ignores the content.
-        """
+        """Exists while a broker runs, and after a crash (abort_file.py)."""
         return self.root / "abort"
 
     @property

@@ -11,31 +11,19 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
-from core_broker.message.delays import parse_delay_levels
 from core_broker.message.model import MessageInner
-from core_broker.store.appender import Appender
-from core_broker.store.checkpointer import Checkpointer
-from core_broker.store.cold_reads import READ_THREADS, WAITING_MAX, ColdReads
+from core_broker.store.abort_file import write_abort_file
 from core_broker.store.consume_queues import ArrivalListener
-from core_broker.store.damage import Damage
-from core_broker.store.dispatcher import Dispatcher
-from core_broker.store.fast_reads import FastReads
-from core_broker.store.fast_writes import FastWrites
-from core_broker.store.files import DiskFiles, Files, replace_file
-from core_broker.store.flusher import FlushCallback, Flusher
-from core_broker.store.health import Health
+from core_broker.store.files import DiskFiles, Files
+from core_broker.store.flusher import FlushCallback
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.io_threads import ExecutorMaker, IoThread
-from core_broker.store.key_hash import KeyHasher
-from core_broker.store.layout import StorePaths, make_parts
-from core_broker.store.preallocation import Preallocator
 from core_broker.store.property_filter import PropertyFilter
-from core_broker.store.reader import Accept, Reader, physical_memory
+from core_broker.store.reader import Accept, physical_memory
 from core_broker.store.recovery import Progress, Recovery
-from core_broker.store.removal import Removal
 from core_broker.store.results import (
     GetResult,
     GetStatus,
@@ -43,18 +31,14 @@ from core_broker.store.results import (
     QueryResult,
     QueueUnit,
 )
-from core_broker.store.retention import Retention
-from core_broker.store.segments import OpenFiles
-from core_broker.store.stats import Counters, RateMeter, StoreStats
-from core_broker.store.stats_collector import StatsCollector
+from core_broker.store.stats import StoreStats
 from core_broker.store.store_lock import Lock
+from core_broker.store.workers import Workers
 
 #: Interval of `tick`, seconds.
 TICK_S = 0.1
 #: Maximum cost of the unit writes of one tick, in writes to existing queue files.
 WRITES_PER_TICK = 100
-#: Maximum number of open files, besides the files being written.
-OPEN_FILES_MAX = 256
 
 log = logging.getLogger(__name__)
 
@@ -79,78 +63,33 @@ class MessageStore:
         #: The settings; replaced as a whole when updatable settings change.
         self.config = config
         self._files: Files = files if files is not None else DiskFiles()
-        self._paths = StorePaths(Path(config.store_path_root_dir))
-        self._open_files = OpenFiles(self._files, OPEN_FILES_MAX)
-        self._parts = make_parts(config, self._files, self._paths, self._open_files)
+        workers = Workers(
+            self._settings, self._files, clock_ms, executors, memory_bytes or physical_memory()
+        )
+        self._paths, self._open_files = workers.paths, workers.open_files
+        self._parts = workers.parts
         self._log, self._queues = self._parts.log, self._parts.queues
-        self.health = self._health = Health()
-        self._counters = Counters()
-        self._meter = RateMeter(self._counters)
-        self._flush_executor, self._prealloc_executor, self._upkeep_executor = work_executors = [
-            executors(name) for name in ("store-flush", "store-preallocation", "store-upkeep")
-        ]
-        read_executors = [executors(f"store-read-{number}") for number in range(READ_THREADS)]
-        self._executors = work_executors + read_executors
+        self.health = self._health = workers.health
+        self._counters = workers.counters
+        self._meter = workers.meter
+        self._damage = workers.damage
+        self._executors = workers.executors
         #: Runs cold reads in I/O threads.
-        self.cold_reads = ColdReads(read_executors, self._open_files.warmed, WAITING_MAX)
-        self._damage = Damage()
-        self._make_workers(clock_ms, memory_bytes or physical_memory())
+        self.cold_reads = workers.cold_reads
+        self._dispatcher = workers.dispatcher
+        self._flusher = workers.flusher
+        self._preallocator = workers.preallocator
+        self._appender = workers.appender
+        self.fast_writes = workers.fast_writes
+        self._checkpointer = workers.checkpointer
+        self._postponed = workers.postponed
+        self._retention = workers.retention
+        self._removal = workers.removal
+        self._reader = workers.reader
+        self.fast_reads = workers.fast_reads
+        self._stats = workers.stats
         self._lock: Lock | None = None
         self._timer: asyncio.TimerHandle | None = None
-
-    def _make_workers(self, clock_ms: Callable[[], int], memory_bytes: int) -> None:
-        config, files, parts = self.config, self._files, self._parts
-        hasher = KeyHasher()
-        self._dispatcher = Dispatcher(
-            parts.queues,
-            parts.index,
-            hasher,
-            parse_delay_levels(config.message_delay_level),
-            is_indexing=config.message_index_enable,
-        )
-        self._flusher = Flusher(
-            parts.log, files, self._flush_executor, self._settings, self._health.fail
-        )
-        is_sync = config.flush_disk_type == "SYNC_FLUSH"
-        self._preallocator = Preallocator(
-            parts.log, files, self._prealloc_executor, self._flusher.fail, is_synced=is_sync
-        )
-        self._appender = Appender(
-            parts,
-            self._dispatcher,
-            self._flusher,
-            self._preallocator,
-            self._health,
-            self._counters,
-            self._settings,
-            clock_ms,
-        )
-        self.fast_writes = FastWrites(parts, self._appender)
-        self._checkpointer = Checkpointer(
-            parts, self._flusher, self._upkeep_executor, files, self._paths, self._settings
-        )
-        self._retention = Retention(
-            parts,
-            self._upkeep_executor,
-            files,
-            self._health,
-            self._settings,
-            clock_ms,
-            self.cold_reads.warm,
-        )
-        self._removal = Removal(parts, files, self._paths.trash, self._retention.trash)
-        self._reader = Reader(parts, hasher, self._settings, memory_bytes, self._damage)
-        self.fast_reads = FastReads(parts, self._reader, self._meter)
-        self._stats = StatsCollector(
-            self._meter,
-            parts.log,
-            self._appender,
-            self._flusher,
-            self._retention,
-            self._reader,
-            self.cold_reads,
-            self._damage,
-        )
 
     def _settings(self) -> BrokerConfig:
         return self.config
@@ -178,21 +117,36 @@ class MessageStore:
             ).run()
             self._appender.store_timestamp = recovered.store_timestamp
             self._reader.earliest_timestamp()
+            self._postponed.attempt(self._log.prepare, self._log.activate)
             if recovered.must_checkpoint:
-                self._checkpointer.run_now(self._appender.store_timestamp)
+                self._checkpoint()
         except BaseException:
             self._release()
             raise
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start to accept messages on this event loop."""
-        replace_file(self._files, self._paths.abort, self._files.boot_id().encode())
+        """Start to accept messages on this event loop; on a full disk, start to serve reads."""
+        self._postponed.attempt(partial(write_abort_file, self._files, self._paths.abort))
         for executor in self._executors:
             executor.start(loop)
         self._open_files.is_serving = True
         self._health.set_open(True)
         self._timer = loop.call_later(TICK_S, self._on_timer, loop)
-        self._preallocator.advance()
+        if not self._health.has_postponed:
+            self._preallocator.advance()
+
+    def _checkpoint(self) -> None:
+        """Advance the checkpoints after a recovery; on a full disk, a later tick does."""
+        if self._health.has_postponed:
+            self._checkpointer.request()
+            return
+        try:
+            self._checkpointer.run_now(self._appender.store_timestamp)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            self._checkpointer.request()
+            self._health.set_lag(str(error))
 
     def close(self) -> None:
         """Write and sync all data, and release the folder. Waits for the disk."""
@@ -210,7 +164,7 @@ class MessageStore:
             executor.close()
         self._flusher.flush()
         try:
-            if not self._health.has_failed:
+            if not (self._health.has_failed or self._health.has_postponed):
                 self._dispatcher.settle()
                 self._checkpointer.run_now(self._appender.store_timestamp)
                 self._files.remove(self._paths.abort)
@@ -235,9 +189,12 @@ class MessageStore:
     def tick(self, now_ms: int) -> None:
         """Run periodic work; `now_ms` is the monotonic clock. A timer of the store calls `tick`."""
         self._meter.tick(now_ms)
+        self._retention.tick(now_ms)
+        self._postponed.tick(now_ms)
+        if self._health.has_postponed:
+            return
         self._flusher.tick(now_ms)
         self._preallocator.advance()
-        self._retention.tick(now_ms)
         try:
             self._dispatcher.settle()
             self._queues.write_tails(WRITES_PER_TICK)

@@ -6,18 +6,15 @@ before its first record, since two writers of one file block each other on the i
 ASYNC_FLUSH blocks are only reserved: no put waits for a flush, and zeros would double the writes.
 """
 
-import errno
 import logging
 from collections.abc import Callable
 from contextlib import suppress
 
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.files import Files, SyncFailed
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.io_threads import Job, SerialExecutor
 from core_broker.store.segments import Segment
-
-#: Error numbers of a full disk and of an exhausted quota.
-FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 #: With nothing to prepare, the next check comes after this many bytes of writes at most.
 CHECK_STEP_BYTES = 256 * 1024
@@ -96,7 +93,7 @@ class Preallocator:
         if isinstance(error, SyncFailed):
             self._on_failure(f"flushing the commit log failed: {error}")
             return
-        is_full = isinstance(error, OSError) and error.errno in FULL_ERRNOS
+        is_full = is_disk_full(error)
         if is_full and not self.is_disk_full:
             log.error("The disk of the commit log is full: %s", error)
         elif error is None and self.is_disk_full:

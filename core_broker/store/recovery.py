@@ -12,8 +12,10 @@ with RocketMQ's checkpoint rules where Gantry's own checkpoint is missing.
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from core_broker.config import BrokerConfig
+from core_broker.errors import StoreFull
 from core_broker.store.checkpoint import (
     Checkpoint,
     DispatchCheckpoint,
@@ -23,6 +25,7 @@ from core_broker.store.checkpoint import (
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import Files, read_file
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.layout import StoreParts, StorePaths
 from core_broker.store.log_end import is_hole, next_whole_record
 from core_broker.store.log_reader import LogReader
@@ -33,6 +36,10 @@ from core_broker.store.unit_layout import BLANK_SIZE
 Progress = Callable[[str, float], None]
 #: Log bytes between two progress reports.
 PROGRESS_BYTES = 32 * 1024 * 1024
+#: Maximum size of the units and index entries that recovery keeps in memory while the disk is
+#: full, bytes; interval of the check, records.
+HELD_BYTES_MAX = 256 * 1024 * 1024
+HELD_CHECK_RECORDS = 50_000
 NOTHING = "there is nothing but zeros"
 
 log = logging.getLogger(__name__)
@@ -82,11 +89,12 @@ class Recovery:
         self._progress = progress
         self._damage = damage
         self._result = Recovered()
+        self._unchecked = 0
         #: True when the operating system may have stopped while the store was open.
         self._may_have_holes = True
 
     def run(self) -> Recovered:
-        """Load and recover the store; afterwards the log is open for appending."""
+        """Load and recover the store; afterwards the log can be read and prepared."""
         is_clean = not self._files.exists(self._paths.abort)
         self._may_have_holes = not (is_clean or self._is_same_boot())
         self._files.remove_tree(self._paths.trash)
@@ -294,7 +302,7 @@ class Recovery:
         scan = LogScan(self._log, start, check_crc=self._config.check_crc_on_recover)
         reported = start
         for record in scan:
-            self._dispatcher.dispatch(record)
+            self._dispatch(record)
             self._result.records += 1
             self._result.last_record = record.offset
             if record.offset - reported >= PROGRESS_BYTES:
@@ -302,8 +310,29 @@ class Recovery:
                 self._report_progress(what, (reported - start) / (self._written_end(end) - start))
             if scan.end >= end:
                 break
-        self._dispatcher.settle()
+        if not self._dispatcher.is_deferring:
+            self._write(self._dispatcher.settle)
         return scan
+
+    def _dispatch(self, record: LogRecord) -> None:
+        self._write(partial(self._dispatcher.dispatch, record))
+        if not self._dispatcher.is_deferring:
+            return
+        self._unchecked += 1
+        if self._unchecked >= HELD_CHECK_RECORDS:
+            self._unchecked = 0
+            if self._dispatcher.held_bytes > HELD_BYTES_MAX:
+                raise StoreFull(str(self._paths.root), HELD_BYTES_MAX)
+
+    def _write(self, step: Callable[[], None]) -> None:
+        """Run a step of the dispatcher; a full disk keeps queues and index in memory."""
+        try:
+            step()
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            log.error("The disk is full; new queue units and index items stay in memory: %s", error)  # noqa: TRY400 - known cause
+            self._dispatcher.is_deferring = True
 
     def _written_end(self, end: int) -> int:
         """Return the end of the last segment with records: segments are created ahead."""
@@ -351,7 +380,8 @@ class Recovery:
         if result.last_record < 0:
             result.store_timestamp = checkpoint.physic_msg_timestamp
         result.must_checkpoint = not is_clean or result.is_cut or result.records > 0
-        self._log.open_at(
+        self._dispatcher.is_deferring = False
+        self._log.end_at(
             result.end,
             last_record=result.last_record,
             synced_until=whole,

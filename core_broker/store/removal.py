@@ -11,6 +11,7 @@ from pathlib import Path
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
+from core_broker.store.full_disk import is_disk_full
 from core_broker.store.layout import StoreParts
 
 
@@ -44,11 +45,22 @@ class Removal:
         for queue in queues:
             moved = None
             if self._files.exists(queue.folder):
-                self._files.make_dir(self._trash)
-                moved = self._trash / f"{next(self._numbers)}"
                 # The rename may fail and comes first: a removed queue must not leave files.
-                self._files.rename(queue.folder, moved)
+                moved = self._moved(queue.folder)
             self._queues.remove(queue.topic, queue.queue_id)
             if moved is not None:
                 self._empty(moved)
         return len(queues)
+
+    def _moved(self, folder: Path) -> Path | None:
+        """Move a folder to the trash; where the disk is too full for the trash, remove it."""
+        moved = self._trash / f"{next(self._numbers)}"
+        try:
+            self._files.make_dir(self._trash)
+            self._files.rename(folder, moved)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            self._files.remove_tree(folder)
+            return None
+        return moved

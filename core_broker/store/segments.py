@@ -10,6 +10,7 @@ start. Compatible with RocketMQ's MappedFileQueue.
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,10 @@ ZERO_STEP = 1024 * 1024
 #: return re-acquires the GIL, and the event loop waits for it.
 ALLOCATED_STEP = 16 * 1024 * 1024
 _ZEROS = bytes(ZERO_STEP)
+#: Chunk size for rewriting records after a crash, bytes.
+COPY_BYTES = 1024 * 1024
+#: Size of a block of a file system, bytes.
+BLOCK_BYTES = 4096
 #: First bytes of a segment, of which at least one is not zero in a used segment.
 _HEAD_BYTES = 8
 
@@ -260,13 +265,52 @@ class Segment:
 def zero_from(file: File, start: int, size: int) -> None:
     """Overwrite non-zero bytes of a file of `size` bytes with zeros from `start` on.
 
-    The size never changes, so that a crash in between leaves a valid segment.
+    The size never changes, so that a crash in between leaves a valid segment. Only blocks with
+    non-zero bytes are written: a write to an unwritten block would need space.
     """
     while (start := file.next_data(start)) < size:
-        zeros = _ZEROS[: min(ZERO_STEP, size - start)]
-        if file.pread(len(zeros), start) != zeros:
-            file.pwrite(zeros, start)
-        start += len(zeros)
+        count = min(ZERO_STEP, size - start)
+        data = file.pread(count, start)
+        if data != _ZEROS[:count]:
+            for at, length in _used_runs(data, start):
+                file.pwrite(_ZEROS[:length], at)
+        start += count
+
+
+def _used_runs(data: bytes, start: int) -> Iterator[tuple[int, int]]:
+    """Yield position and size of each run of blocks with a non-zero byte; `data` is at `start`."""
+    run, at, end = start, start, start + len(data)
+    while at < end:
+        after = min(end, at - at % BLOCK_BYTES + BLOCK_BYTES)
+        if not any(data[at - start : after - start]):
+            if at > run:
+                yield run, at - run
+            run = after
+        at = after
+    if end > run:
+        yield run, end - run
+
+
+def write_again(files: Files, folder: Path, size: int, start: int, end: int) -> None:
+    """Rewrite and sync a range that may be in the page cache only; skips deleted segments.
+
+    After a flush that failed before a crash, the page cache holds the data as clean pages, and the
+    disk does not have the data. `size` is the size of a segment.
+    """
+    while start < end:
+        within = start % size
+        stop = min(size, within + end - start)
+        start += stop - within
+        try:
+            file = files.open(segment_path(folder, start - stop))
+        except FileNotFoundError:
+            continue
+        try:
+            for at in range(within, stop, COPY_BYTES):
+                file.pwrite(file.pread(min(COPY_BYTES, stop - at), at), at)
+            file.sync()
+        finally:
+            file.close()
 
 
 def create_segment(files: Files, folder: Path, start: int, size: int) -> Segment:

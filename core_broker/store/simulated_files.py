@@ -130,6 +130,8 @@ class SimulatedFiles:
 
     def make_dir(self, folder: Path) -> None:
         """Create a folder and missing parents; folders survive a power cut."""
+        if folder not in self._folders:
+            self.check("make_dir", folder)
         self._folders.update((folder, *folder.parents))
 
     def remove(self, path: Path) -> None:

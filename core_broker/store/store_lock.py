@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core_broker.errors import StoreLocked
+from core_broker.store.full_disk import is_disk_full
 
 #: RocketMQ's content of the file.
 LOCK_TEXT = b"lock"
@@ -40,8 +41,8 @@ class DiskLock:
                 _lock_first_byte(file)
             except OSError as error:
                 raise StoreLocked(str(path.parent)) from error
-            os.ftruncate(file, 0)
-            os.pwrite(file, LOCK_TEXT, 0)
+            if os.pread(file, len(LOCK_TEXT) + 1, 0) != LOCK_TEXT:
+                _write_text(file)
         except BlockingIOError as error:
             self.release()
             raise StoreLocked(str(path.parent)) from error
@@ -64,6 +65,16 @@ def _lock_folder(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+
+
+def _write_text(file: int) -> None:
+    """Write RocketMQ's content; a full disk is no error, since only the lock counts."""
+    try:
+        os.ftruncate(file, 0)
+        os.pwrite(file, LOCK_TEXT, 0)
+    except OSError as error:
+        if not is_disk_full(error):
             raise
 
 

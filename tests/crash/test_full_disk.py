@@ -7,20 +7,28 @@ automatically with free space.
 import asyncio
 import os
 import random
-import subprocess
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import (
+    QueryConsumerOffsetRequestHeader,
+    QueryConsumerOffsetResponseHeader,
+    UpdateConsumerOffsetRequestHeader,
+)
 from tests.support.broker_requests import send_header
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
 from tests.support.history import History
 from tests.support.load import QUEUES, Load, read_topic
+from tests.support.small_disks import fill, mounted
 
 pytestmark = pytest.mark.crash
 
@@ -48,20 +56,49 @@ REMARK = (
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A separate file system in memory."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)]
-    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no file system can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(tmp_path, "tmpfs", DISK_BYTES) as folder:
+        yield folder
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def full_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A separate file system of each kind."""
+    with mounted(tmp_path, request.param, DISK_BYTES) as folder:
+        yield folder
 
 
 def full(load: Load) -> bool:
     return ResponseCode.SERVICE_NOT_AVAILABLE in load.refusals
+
+
+async def invoke(addr: str, code: RequestCode, header: Any) -> RemotingCommand:
+    client = RemotingClient(name="one")
+    try:
+        return await client.invoke(addr, RemotingCommand.request(code, header), 10_000)
+    finally:
+        await client.close()
+
+
+async def commit(addr: str, offset: int) -> None:
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group="CG", topic="T", queue_id=0, commit_offset=offset
+    )
+    assert (await invoke(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)).code == 0
+
+
+async def committed(addr: str) -> int:
+    header = QueryConsumerOffsetRequestHeader(consumer_group="CG", topic="T", queue_id=0)
+    answer = await invoke(addr, RequestCode.QUERY_CONSUMER_OFFSET, header)
+    return answer.header(QueryConsumerOffsetResponseHeader).offset
+
+
+def readyz(cluster: Cluster, query: str = "") -> tuple[int, str]:
+    url = f"http://127.0.0.1:{cluster.http_ports['broker']}/readyz{query}"
+    try:
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
 
 
 async def delete_topic(addr: str, topic: str) -> None:
@@ -122,6 +159,70 @@ async def test_reliability_08_full_disk(
         cluster.kill_broker()
         cluster.restart_broker()
         await check(cluster, history)
+
+
+@pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
+async def test_reliability_08_kill_and_start_on_a_full_disk(
+    tmp_path: Path, full_disk: Path, flush: str
+) -> None:
+    """The broker starts for reading, consuming and deleting; free space needs no restart."""
+    settings = SETTINGS | {
+        "flush_disk_type": flush,
+        "store_path_root_dir": full_disk / "store",
+        "disk_max_used_space_ratio": 99,
+    }
+    ballast = full_disk / "ballast"
+    history = History()
+    with Cluster(tmp_path, **settings) as cluster:
+        addr = cluster.broker_addr
+        assert (await send_one(addr, "Unwanted")).code == 0
+        load = Load(addr, history, random.Random(8), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        await load.acknowledged(300)
+        fill(ballast)
+        await eventually(lambda: full(load), 60)
+        load.stop()
+        await sending
+        cluster.kill_broker()
+        for offset in (5, 9):
+            fill(ballast)
+            cluster.restart_broker()
+            await check(cluster, history)
+            await commit(addr, offset)
+            assert await committed(addr) == offset
+            refused = await eventually(lambda: refusal(addr), 30)
+            assert refused.startswith(REMARK)
+            status, text = readyz(cluster)
+            assert (status, "[-] store: " in text) == (503, True), text
+            assert readyz(cluster, "?exclude=store") == (200, "ok\n")
+            cluster.kill_broker()
+        fill(ballast)
+        cluster.restart_broker()
+        await delete_topic(addr, "Unwanted")
+        await commit(addr, 9)
+        await check(cluster, history)
+        # Free space ends the refusal without a restart, and the offsets are saved.
+        ballast.unlink()
+        await eventually(lambda: accepts(addr), 30)
+        assert readyz(cluster) == (200, "ok\n")
+        saved = full_disk / "store" / "config" / "consumerOffset.json"
+        await eventually(lambda: saved.exists() and b'"T@CG":{"0":9}' in saved.read_bytes(), 30)
+        load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
+        sending = asyncio.create_task(load.run())
+        await load.acknowledged(100)
+        load.stop()
+        await sending
+        await check(cluster, history)
+        cluster.kill_broker()
+        cluster.restart_broker()
+        await check(cluster, history)
+        assert await committed(addr) == 9
+
+
+async def refusal(addr: str) -> str:
+    """The remark of a refused send; "" for an accepted one."""
+    answer = await send_one(addr, "Other")
+    return (answer.remark or "") if answer.code == ResponseCode.SERVICE_NOT_AVAILABLE else ""
 
 
 async def accepts(addr: str) -> bool:

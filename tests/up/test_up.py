@@ -4,14 +4,18 @@ import re
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.small_disks import fill, mounted
 from tests.up.gantry import Gantry, status_of
 
 ALL = {"namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server"}
+
+DISK_BYTES = 192 * 1024 * 1024
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -71,6 +75,32 @@ def test_no_program_survives_a_killed_up(home: Path) -> None:
         gantry.end(signal.SIGKILL)
         assert gantry.left_running() == []
     assert not (home / "store" / "abort").exists(), "the broker did not stop in order"
+
+
+def test_a_start_on_a_full_disk_serves_reads(home: Path, tmp_path: Path) -> None:
+    """The broker was killed, and its disk is still full: `up` says so and goes on."""
+    with mounted(tmp_path, "ext4", DISK_BYTES) as disk:
+        own = disk / "home"
+        subprocess.run(["cp", "-a", "--sparse=always", str(home), str(own)], check=True)
+        with Gantry(own) as gantry:
+            gantry.until_ready()
+            assert gantry.end(signal.SIGKILL) == -signal.SIGKILL
+            for program in gantry.programs:
+                program.kill()
+            assert gantry.left_running() == []
+        fill(disk / "ballast")
+        with Gantry(own) as gantry:
+            url = gantry.until_ready()
+            assert status_of(f"{url}/livez") == 200
+            assert "core_broker" in gantry.names
+            assert "No space left on device" in gantry.text
+            port = re.search(r"^  broker .* on port (\d+)", gantry.text, re.M)
+            assert port is not None
+            assert status_of(f"http://127.0.0.1:{port[1]}/readyz") == 503
+            assert status_of(f"http://127.0.0.1:{port[1]}/readyz?exclude=store") == 200
+            (disk / "ballast").unlink()
+            gantry.until("WARNING.*has free space again")
+            assert gantry.end() == 0, gantry.text
 
 
 def test_two_on_one_home_are_refused(home: Path) -> None:

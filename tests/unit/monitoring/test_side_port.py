@@ -69,6 +69,9 @@ async def test_liveness_and_readiness(side: SidePort) -> None:
         503,
         "[+] store\n[-] registered: no name server has answered\nnot ready\n",
     )
+    assert (await get(side, "/readyz?exclude=store"))[0] == 503
+    assert await get(side, "/readyz?verbose&exclude=registered") == (200, "[+] store\nok\n")
+    assert await get(side, "/readyz?exclude=registered&exclude=store") == (200, "ok\n")
 
 
 def test_ready_means_that_every_check_passes() -> None:

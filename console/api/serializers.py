@@ -7,11 +7,16 @@ from rest_framework import serializers
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """A broker missing from the answer, with the reason."""
+    """A broker that did not answer, with the reason."""
 
     broker = serializers.CharField()
     addr = serializers.CharField()
     reason = serializers.CharField()
+    as_of_ms = serializers.IntegerField(
+        allow_null=True,
+        help_text="Time of the broker's last values, which the answer contains in place of "
+        "current values; null: the answer lacks the broker's values.",
+    )
 
 
 class AnsweredSerializer(serializers.Serializer[Any]):

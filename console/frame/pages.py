@@ -16,7 +16,7 @@ A gateway error becomes a page with the error's status, cause and hint
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -28,7 +28,11 @@ from django.views import View
 
 from console.frame.access import Need, may, role_of
 from console.frame.areas import areas
-from console.gateway import Cluster, gateway, now_ms
+from console.gateway import BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
+from console.gateway.engine.questions import Question
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 THEME_COOKIE = "gantry_theme"
 THEMES = ("auto", "light", "dark")
@@ -75,6 +79,19 @@ class ClusterPage(Page):
 
     def shared_context(self) -> dict[str, Any]:
         return {"cluster": self.cluster}
+
+    def ask_if_up(
+        self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> tuple[T | None, tuple[BrokerFailure, ...]]:
+        """Return the answer and its failures; None while no broker answers.
+
+        For the parts of a page that has other values to show during an outage.
+        """
+        try:
+            answer = self.cluster.ask(question, *args, **kwargs)
+        except ClusterUnreachable as trouble:
+            return None, trouble.failures
+        return answer.value, answer.failures
 
 
 def page_context(request: HttpRequest) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from console.gateway.engine.errors import (
     UnknownCluster,
     Unusable,
 )
+from console.gateway.engine.known_brokers import KnownBroker
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
@@ -43,6 +44,7 @@ __all__ = [
     "Conflict",
     "Gateway",
     "GatewayError",
+    "KnownBroker",
     "NotAllowedNow",
     "NotFound",
     "Partial",

@@ -7,7 +7,7 @@ callers need a fallback for brokers that are missing from the answer.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
 
-from console.gateway.brokers.listing import masters
+from console.gateway.brokers.listing import ask_masters
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
@@ -29,10 +29,11 @@ INVENTORY_DEADLINE_MS = 12_000
 @question(fresh_for_ms=OFFERS_FRESH_MS)
 async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
     """The private request codes that each broker offers."""
-    found, failures = await session.fan_out(
-        await masters(session),
+    found, failures = await ask_masters(
+        session,
         lambda ref: session.admin.runtime_info(ref.addr),
         one_must_answer=False,
+        keep=("runtime_info",),
     )
     return Partial({ref: offered_codes(table) for ref, table in found.items()}, failures)
 
@@ -66,5 +67,8 @@ async def _ask(
 ) -> Partial[Mapping[BrokerRef, T]]:
     offered = await session.ask(offers)
     refs = [ref for ref, codes in offered.value.items() if code in codes]
-    found, failures = await session.fan_out(refs, lambda ref: ask(ref.addr), one_must_answer=False)
+    keep = (code,) if code is not RequestCode.GET_ALL_CLIENTS else None
+    found, failures = await session.fan_out(
+        refs, lambda ref: ask(ref.addr), one_must_answer=False, keep=keep
+    )
     return Partial(found, merge_failures(offered.failures, failures))

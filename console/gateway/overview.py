@@ -6,10 +6,12 @@ Where brokers report no bulk metrics, the overview requests the metrics of SCAN_
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from console.gateway.brokers.listing import BrokerRow, broker_rows
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
-from console.gateway.engine.questions import question
+from console.gateway.engine.errors import ClusterUnreachable
+from console.gateway.engine.questions import Question, question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
 from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, metrics_of_groups
@@ -18,6 +20,8 @@ from console.gateway.metrics import SCAN_MAX, sum_known
 from console.gateway.topics.listing import topic_rows
 from console.gateway.topics.metrics import bulk_topic_metrics, stored_in_topics
 from core_broker.message.topics import DLQ_PREFIX
+
+T = TypeVar("T")
 
 BEHIND_SHOWN = 5
 #: Kinds of topics that RocketMQ creates by itself.
@@ -74,17 +78,30 @@ class Overview:
 
     load: Load
     brokers: tuple[BrokerRow, ...]
-    silent: tuple[BrokerFailure, ...]
-    topic_count: int
-    own_topic_count: int
-    group_count: int
+    topic_count: int | None
+    own_topic_count: int | None
+    group_count: int | None
     unread_topics: tuple[str, ...]
-    totals: Totals
+    totals: Totals | None
     dead_letters: tuple[DeadLetters, ...] | None
 
     @property
     def total_lag(self) -> int | None:
-        return self.totals.lag
+        return self.totals.lag if self.totals is not None else None
+
+    @property
+    def up(self) -> tuple[BrokerRow, ...]:
+        """The brokers that answer."""
+        return tuple(row for row in self.brokers if not row.down)
+
+    @property
+    def down(self) -> tuple[BrokerRow, ...]:
+        """The brokers that do not answer, also those that left the name server."""
+        return tuple(row for row in self.brokers if row.down)
+
+    @property
+    def down_names(self) -> tuple[str, ...]:
+        return tuple(row.ref.name for row in self.down)
 
     @property
     def dead_letter_count(self) -> int | None:
@@ -96,28 +113,39 @@ class Overview:
 
 @question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def overview(session: ClusterSession) -> Partial[Overview]:
-    """Load, brokers, topic and group counts, lag and dead letters."""
+    """Load, brokers, topic and group counts, lag and dead letters; None: no broker answers."""
     brokers = await session.ask(broker_rows)
-    topics = await session.ask(topic_rows)
-    groups = await session.ask(group_rows)
-    totals = await session.ask(group_totals)
-    letters = await session.ask(dead_letter_totals)
+    topics, topic_failures = await _unless_down(session, topic_rows)
+    groups, group_failures = await _unless_down(session, group_rows)
+    totals, lag_failures = await _unless_down(session, group_totals)
+    letters, letter_failures = await _unless_down(session, dead_letter_totals)
+    own = None if topics is None else sum(row.kind not in NOT_OWN for row in topics)
     return Partial(
         Overview(
             load=load_of(brokers.value),
             brokers=brokers.value,
-            silent=brokers.failures,
-            topic_count=len(topics.value),
-            own_topic_count=sum(row.kind not in NOT_OWN for row in topics.value),
-            group_count=sum(not row.system for row in groups.value),
-            unread_topics=tuple(row.name for row in topics.value if row.unread_queues),
-            totals=totals.value,
-            dead_letters=letters.value,
+            topic_count=None if topics is None else len(topics),
+            own_topic_count=own,
+            group_count=None if groups is None else sum(not row.system for row in groups),
+            unread_topics=tuple(row.name for row in topics or () if row.unread_queues),
+            totals=totals,
+            dead_letters=letters,
         ),
         merge_failures(
-            brokers.failures, topics.failures, groups.failures, totals.failures, letters.failures
+            brokers.failures, topic_failures, group_failures, lag_failures, letter_failures
         ),
     )
+
+
+async def _unless_down(
+    session: ClusterSession, question: Question[[], T]
+) -> tuple[T | None, tuple[BrokerFailure, ...]]:
+    """Return the answer and its failures; None when no broker answers."""
+    try:
+        answer = await session.ask(question)
+    except ClusterUnreachable as trouble:
+        return None, trouble.failures
+    return answer.value, answer.failures
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
@@ -163,12 +191,15 @@ async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLette
 
 
 def load_of(rows: Iterable[BrokerRow]) -> Load:
-    """Return the sums over the masters; slaves hold copies of their master's messages."""
+    """Return the sums over the masters; slaves hold copies of their master's messages.
+
+    The last totals of a master that is down count, its rates do not.
+    """
     masters = [row for row in rows if row.ref.is_master]
     begins = {row.today_begins for row in masters} - {None}
     return Load(
-        in_rate=sum_known(row.in_rate for row in masters),
-        out_rate=sum_known(row.out_rate for row in masters),
+        in_rate=sum_known(row.in_rate for row in masters if not row.down),
+        out_rate=sum_known(row.out_rate for row in masters if not row.down),
         in_today=sum_known(row.in_today for row in masters),
         out_today=sum_known(row.out_today for row in masters),
         today_begins="mixed" if len(begins) > 1 else next(iter(begins), None),

@@ -1,5 +1,6 @@
 // Updates the overview live: metrics and chart from the WebSocket, by polling while the socket is
-// closed; a dot shows the state: live, polling, or stale.
+// closed. A dot shows the state: live only while every broker answers, else partly, stale or lost,
+// with the time of the latest answer.
 (() => {
   const state = document.getElementById("live-state");
   const trouble = document.getElementById("live-trouble");
@@ -11,7 +12,8 @@
   const POLL_MS = 4000;
 
   let intervalMs = 2000;
-  let newest = 0;
+  let newest = Date.now() - 1000;
+  let freshAt = Number(state.querySelector("time[data-ms]")?.dataset.ms) || Date.now();
   let retries = 0;
   let poller = null;
   const columns = [[], [], []];
@@ -37,10 +39,11 @@
   };
 
   function say(name) {
-    if (state.dataset.state === name) return;
+    const text = state.dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
+    const shown = text.replace("{time}", new Date(freshAt).toLocaleTimeString("en-GB"));
+    if (state.dataset.state === name && state.textContent === shown) return;
     state.dataset.state = name;
-    state.querySelector(".live-text").textContent =
-      state.dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
+    state.querySelector(".live-text").textContent = shown;
   }
 
   function fill(element, value) {
@@ -76,11 +79,20 @@
 
   function show(sample) {
     newest = Date.now();
-    trouble.hidden = true;
+    if (sample.fresh_at_ms) freshAt = sample.fresh_at_ms;
+    trouble.hidden = sample.state !== "stale";
+    reason.textContent = sample.failures.map((failure) => failure.reason).join(" ");
     for (const element of document.querySelectorAll("[data-live]")) {
       fill(element, sample[element.dataset.live]);
     }
     for (const label of document.querySelectorAll("[data-today]")) fillToday(label, sample);
+    const known = [...document.querySelectorAll("[data-broker]")];
+    const before = known.map((row) => `${row.dataset.broker} ${row.dataset.brokerState}`);
+    const now = sample.brokers.map((broker) => `${broker.addr} ${broker.state}`);
+    const listed = document.querySelectorAll("#failures li").length;
+    if (before.join() !== now.join() || listed !== sample.failures.length) {
+      document.getElementById("brokers-part").dispatchEvent(new Event("brokers-changed"));
+    }
     for (const broker of sample.brokers) {
       const row = document.querySelector(`[data-broker="${CSS.escape(broker.addr)}"]`);
       if (!row) continue;
@@ -103,7 +115,7 @@
       chart.set(columns);
     } else if (message.type === "sample") {
       show(message);
-      say("live");
+      say(message.state === "fresh" ? "live" : message.state);
     } else if (message.type === "lost") {
       lost(message.reason);
     }
@@ -138,7 +150,7 @@
       const body = await answer.json();
       if (answer.ok) {
         show(body);
-        say("polling");
+        say(body.state === "fresh" ? "polling" : body.state);
       } else {
         lost(body.detail);
       }

@@ -102,7 +102,8 @@ def test_a_broker_that_is_gone_is_named_and_the_others_are_shown(
 ) -> None:
     with traffic.dead_broker(NOWHERE) as name:
         found = poll(lambda: (one := api.get("/brokers"))["failures"] and one)
-        assert [one["name"] for one in found["items"]] == ["broker-a"]
+        states = {one["name"]: one["state"] for one in found["items"]}
+        assert states == {"broker-a": "up", name: "down"}
         assert [(one["broker"], one["addr"]) for one in found["failures"]] == [(name, NOWHERE)]
         assert "Connection refused" in found["failures"][0]["reason"]
         listed = api.get("/topics?type=system")

@@ -117,11 +117,13 @@ async def test_a_broker_that_dies_and_comes_back_is_followed(
     async with await listening(listener) as socket:
         await socket.hear_until(lambda message: bool(message.get("brokers")))
         await asyncio.to_thread(cluster.kill_broker)
-        await socket.hear_until(
-            lambda message: message["type"] == "lost" or not message.get("brokers")
-        )
+        stale = await socket.hear_until(lambda message: message.get("state") == "stale")
+        assert [broker["state"] for broker in stale["brokers"]] == ["down"]
+        assert [one["broker"] for one in stale["failures"]] == ["broker-a"]
+        assert stale["fresh_at_ms"] < stale["at_ms"]
+        assert stale["in_rate"] is None
         await asyncio.to_thread(cluster.restart_broker)
-        await socket.hear_until(lambda message: bool(message.get("brokers")))
+        await socket.hear_until(lambda message: message.get("state") == "fresh")
 
 
 async def test_what_browsers_say_is_ignored_and_long_speeches_end(listener: User) -> None:

@@ -18,6 +18,7 @@ UNKNOWN = "no_such_parameter"
 #: Writes without a dry run: of the console's own data, starts of jobs and exports, reads by POST,
 #: and the direct delivery, whose result only the consumer knows.
 WITHOUT_DRY_RUN = {
+    "brokers/{broker}",
     "dlq/{group}/discard",
     "dlq/{group}/restore",
     "dlq/{group}/messages/{offset_msg_id}/try",

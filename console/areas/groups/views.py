@@ -53,23 +53,26 @@ class GroupPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         settings = self.cluster.ask(group_settings, group)
-        queues = self.cluster.ask(queue_progress, group)
-        clients = self.cluster.ask(group_clients, group)
-        owners = self.cluster.ask(queue_owners, group)
-        letters = self.cluster.ask(summary, group)
-        held = with_owners(queues.value, owners.value)
+        queues, queue_failures = self.ask_if_up(queue_progress, group)
+        clients, client_failures = self.ask_if_up(group_clients, group)
+        owners, _owner_failures = self.ask_if_up(queue_owners, group)
+        letters, letter_failures = self.ask_if_up(summary, group)
+        why, _why_failures = self.ask_if_up(newest_cause, group) if letters else (None, ())
+        held = with_owners(queues or (), owners or {})
         return self.show(
             title=group,
             crumbs=[Crumb(_("Groups"), reverse("groups:list", args=[cluster])), Crumb(group)],
-            answer=queues,
-            failures=merge_failures(settings.failures, queues.failures, clients.failures),
+            answer=settings,
+            failures=merge_failures(
+                settings.failures, queue_failures, client_failures, letter_failures
+            ),
             group=group,
             settings=settings.value,
             progress=progress_of(held, ()),
             topics=by_topic(held),
-            members=clients.value,
-            letters=letters.value,
-            why=self.cluster.ask(newest_cause, group).value if letters.value else None,
+            members=clients,
+            letters=letters,
+            why=why,
             protected=is_protected(cluster, Kind.GROUP, group),
         )
 

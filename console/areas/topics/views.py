@@ -10,7 +10,7 @@ from console.frame.tables import TableQuery
 from console.gateway import merge_failures
 from console.gateway.groups.topic_groups import groups_reading
 from console.gateway.topics.listing import topic_detail, topic_rows
-from console.gateway.topics.metrics import topic_metrics
+from console.gateway.topics.metrics import bulk_topic_metrics, topic_metrics
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -50,15 +50,17 @@ class TopicPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         answer = self.cluster.ask(topic_detail, topic)
         detail = answer.value
-        numbers = self.cluster.ask(topic_metrics, topic)
-        readers = self.cluster.ask(groups_reading, topic)
+        numbers, failures = self.ask_if_up(topic_metrics, topic)
+        if numbers is None:  # the last values of the list
+            numbers = self.cluster.ask(bulk_topic_metrics).value.by_name.get(topic)
+        readers, reader_failures = self.ask_if_up(groups_reading, topic)
         return self.show(
             title=topic,
             crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],
             answer=answer,
-            failures=merge_failures(answer.failures, numbers.failures, readers.failures),
+            failures=merge_failures(answer.failures, failures, reader_failures),
             topic=detail,
-            numbers=numbers.value,
+            numbers=numbers,
             protected=is_protected(cluster, Kind.TOPIC, topic),
             readers=readers,
         )

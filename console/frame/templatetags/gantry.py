@@ -1,6 +1,6 @@
 """Tags and filters available in every template without `{% load %}`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from console.frame import formats
-from console.gateway import Answer, now_ms
+from console.gateway import Answer, BrokerFailure, now_ms
 from console.gateway.topics.permission import perm_words
 
 register = template.Library()
@@ -97,6 +97,18 @@ def perm(value: int | None) -> dict[str, Any]:
 def copy(text: str) -> dict[str, Any]:
     """Render a button that copies `text`; the button is hidden without JavaScript."""
     return {"text": text}
+
+
+@register.inclusion_tag("parts/stale.html")
+def stale(brokers: Iterable[str] | str, failures: Iterable[BrokerFailure] | str) -> dict[str, Any]:
+    """Mark values of brokers that are down, with the time of the oldest values."""
+    names = {brokers} if isinstance(brokers, str) else set(brokers)
+    lost = [one for one in failures if not isinstance(one, str) and one.broker in names]
+    oldest = min(
+        ((one.as_of_ms, one.broker) for one in lost if one.as_of_ms is not None),
+        default=(None, ""),
+    )
+    return {"at_ms": oldest[0], "broker": oldest[1]}
 
 
 @register.inclusion_tag("parts/answered.html")

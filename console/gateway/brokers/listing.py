@@ -1,32 +1,54 @@
-"""Questions about brokers and name servers: registration, rates, disk use and configuration."""
+"""Questions about brokers and name servers: registration, rates, disk use and configuration.
 
-from collections.abc import Mapping
+The list of brokers contains the remembered brokers too: a broker that left the name server is
+asked like the others, and its failure appears in every answer until an operator forgets the broker.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeVar
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers import runtime
 from console.gateway.brokers.secrets import shown
-from console.gateway.engine.answers import Partial, now_ms
-from console.gateway.engine.errors import NotFound
-from console.gateway.engine.questions import question
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
+from console.gateway.engine.errors import ClusterUnreachable, NotAllowedNow, NotFound
+from console.gateway.engine.known_brokers import KnownBroker
+from console.gateway.engine.last_answers import Key
+from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
-from core_broker.remoting.bodies import ClusterInfo
+from core_broker.errors import TransportError
+from core_broker.remoting.bodies import BrokerData, ClusterInfo
+
+T = TypeVar("T")
 
 RATES_FRESH_MS = 900
 SETTINGS_FRESH_MS = 5_000
+#: Name of a failed name server among the failures of an answer.
+NAME_SERVER = "name server"
+
+#: `unregistered`: the broker answers, and the name server does not list the broker.
+State = Literal["up", "down", "unregistered"]
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
     """A broker process with the metrics of a list. None: the broker did not report the value.
 
+    The values of a broker that is `down` are the last known ones, of `as_of_ms`. `contact_ms` is
+    the time of the last answer, also from earlier runs of the console; None: never.
+
     `in_today` and `out_today` count from midnight in the broker's time zone, or from the start of a
     broker that started later: `today_begins` says which, `today_from_ms` when, where known.
     """
 
     ref: BrokerRef
+    state: State
+    reason: str | None
+    contact_ms: int | None
+    as_of_ms: int | None
     cluster_name: str
     version: str | None
     started_ms: int | None
@@ -44,6 +66,10 @@ class BrokerRow:
     stored_bytes: int | None
     oldest_message_ms: int | None
     counted_ms: int
+
+    @property
+    def down(self) -> bool:
+        return self.state == "down"
 
     @property
     def role(self) -> str:
@@ -71,28 +97,91 @@ class NameServer:
 
 @question(fresh_for_ms=2_000)
 async def cluster_map(session: ClusterSession) -> Partial[ClusterInfo]:
-    """The brokers that the name server lists."""
-    return Partial(await session.admin.cluster_info())
+    """The brokers that the name server lists; without a name server, the remembered brokers."""
+    try:
+        info = await session.admin.cluster_info()
+    except TransportError as failure:
+        known = session.known.all()
+        if not known:
+            raise
+        session.liveness.failed(session.namesrv_addr, failure, now_ms(), now_ms())
+        lost = BrokerFailure(NAME_SERVER, session.namesrv_addr, str(failure))
+        return Partial(_remembered(known), (lost,))
+    session.liveness.answered(session.namesrv_addr, now_ms())
+    listed = [
+        (BrokerRef(name, broker_id, addr), data.cluster)
+        for name, data in info.broker_addr_table.items()
+        for broker_id, addr in data.broker_addrs.items()
+    ]
+    if session.known.listed(listed, now_ms()):
+        session.answers.invalidate()
+    return Partial(info)
+
+
+def _remembered(known: tuple[KnownBroker, ...]) -> ClusterInfo:
+    info = ClusterInfo(broker_addr_table={}, cluster_addr_table={})
+    for broker in known:
+        data = info.broker_addr_table.setdefault(
+            broker.ref.name,
+            BrokerData(cluster=broker.cluster_name, broker_name=broker.ref.name, broker_addrs={}),
+        )
+        data.broker_addrs[broker.ref.id] = broker.ref.addr
+        names = info.cluster_addr_table.setdefault(broker.cluster_name, [])
+        if broker.ref.name not in names:
+            names.append(broker.ref.name)
+    return info
 
 
 async def broker_refs(session: ClusterSession) -> tuple[BrokerRef, ...]:
-    """Return all broker processes in order of name and id."""
-    info = (await session.ask(cluster_map)).value
-    return tuple(
-        sorted(
-            BrokerRef(name, broker_id, addr)
-            for name, data in info.broker_addr_table.items()
-            for broker_id, addr in data.broker_addrs.items()
-        )
-    )
+    """Return all broker processes in order of name and id, also those that left the name server."""
+    await session.ask(cluster_map)
+    return tuple(broker.ref for broker in session.known.all())
 
 
 async def masters(session: ClusterSession) -> tuple[BrokerRef, ...]:
-    """Return one process per broker name: the master, or the first slave where no master is up."""
+    """Return one process per broker name: the master, or the first slave where no master is up.
+
+    Registered processes come before processes that left the name server.
+    """
+    await session.ask(cluster_map)
     first: dict[str, BrokerRef] = {}
-    for ref in await broker_refs(session):
-        first.setdefault(ref.name, ref)
-    return tuple(first.values())
+    for broker in sorted(session.known.all(), key=lambda one: (not one.registered, one.ref)):
+        first.setdefault(broker.ref.name, broker.ref)
+    return tuple(first[name] for name in sorted(first))
+
+
+async def ask_masters(
+    session: ClusterSession,
+    ask: Callable[[BrokerRef], Awaitable[T]],
+    *,
+    one_must_answer: bool = True,
+    keep: Key | None = None,
+) -> tuple[dict[BrokerRef, T], tuple[BrokerFailure, ...]]:
+    """Ask one process of each broker name, like `fan_out`.
+
+    The failures name an unreachable name server too. Raises ClusterUnreachable when no broker is
+    known, unless `one_must_answer` is False.
+    """
+    listed = await session.ask(cluster_map)
+    refs = await masters(session)
+    if not refs and one_must_answer:
+        raise no_broker(session)
+    found, failures = await session.fan_out(refs, ask, one_must_answer=one_must_answer, keep=keep)
+    return found, merge_failures(listed.failures, failures)
+
+
+def no_broker(session: ClusterSession) -> ClusterUnreachable:
+    addr = session.namesrv_addr
+    return ClusterUnreachable(
+        _("No broker is registered."),
+        hint=format_lazy(
+            _(
+                "The name server {addr} answers but knows no broker. Start one with “python -m "
+                "core_broker -n {addr}”."
+            ),
+            addr=addr,
+        ),
+    )
 
 
 @question(fresh_for_ms=2_000)
@@ -104,26 +193,29 @@ async def broker_names(session: ClusterSession) -> Partial[tuple[str, ...]]:
 def no_such_broker(name: str) -> NotFound:
     return NotFound(
         format_lazy(_("The name server lists no broker named “{name}”."), name=name),
-        hint=_("A broker that stopped is forgotten after two minutes."),
+        hint=_("The console has not seen the broker before, or an operator has forgotten it."),
     )
 
 
 @question(fresh_for_ms=RATES_FRESH_MS)
 async def broker_rows(session: ClusterSession) -> Partial[tuple[BrokerRow, ...]]:
-    """All brokers with rates, disk use and message counts."""
-    info = (await session.ask(cluster_map)).value
+    """All brokers with rates, disk use and message counts, also those that are down."""
+    listed = await session.ask(cluster_map)
     refs = await broker_refs(session)
-    tables, failures = await session.fan_out(refs, lambda ref: session.admin.runtime_info(ref.addr))
-    return Partial(
-        tuple(broker_row(ref, cluster_name(info, ref.name), tables[ref]) for ref in tables),
-        failures,
+    tables, failures = await session.fan_out(
+        refs,
+        lambda ref: session.admin.runtime_info(ref.addr),
+        one_must_answer=False,
+        keep=("runtime_info",),
     )
+    rows = tuple(_row(session, ref, tables.get(ref, {}), failures) for ref in refs)
+    return Partial(rows, merge_failures(listed.failures, failures))
 
 
 @question(fresh_for_ms=RATES_FRESH_MS)
 async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[BrokerDetail, ...]]:
     """The processes of one broker name, master first."""
-    info = (await session.ask(cluster_map)).value
+    listed = await session.ask(cluster_map)
     refs = [ref for ref in await broker_refs(session) if ref.name == name]
     if not refs:
         raise no_such_broker(name)
@@ -133,25 +225,37 @@ async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[Br
             ref.addr
         )
 
-    found, failures = await session.fan_out(refs, both)
-    return Partial(
-        tuple(
-            BrokerDetail(
-                broker_row(ref, cluster_name(info, name), table),
-                runtime.details(table),
-                table,
-                shown(settings),
-            )
-            for ref, (table, settings) in found.items()
-        ),
-        failures,
+    found, failures = await session.fan_out(
+        refs, both, one_must_answer=False, keep=("broker_details",)
     )
+    details = []
+    for ref in refs:
+        table, settings = found.get(ref, ({}, {}))
+        row = _row(session, ref, table, failures)
+        details.append(BrokerDetail(row, runtime.details(table), table, shown(settings)))
+    return Partial(tuple(details), merge_failures(listed.failures, failures))
+
+
+@command()
+async def forget_broker(session: ClusterSession, name: str, broker_id: int) -> BrokerRef:
+    """Remove a broker that was decommissioned from the console; returns the forgotten broker."""
+    await session.ask(cluster_map)
+    known = session.known.get(name, broker_id)
+    if known is None:
+        raise no_such_broker(name)
+    if known.registered:
+        raise NotAllowedNow(
+            format_lazy(_("The name server still lists “{name}”."), name=name),
+            hint=_("Stop the broker first. A name server drops a silent broker after two minutes."),
+        )
+    session.forget(known.ref)
+    return known.ref
 
 
 @question(fresh_for_ms=SETTINGS_FRESH_MS)
 async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...]]:
     """All configured name servers, including the unreachable ones."""
-    refs = [BrokerRef("name server", 0, addr) for addr in session.admin.namesrv_addrs]
+    refs = [BrokerRef(NAME_SERVER, 0, addr) for addr in session.admin.namesrv_addrs]
     found, failures = await session.fan_out(
         refs, lambda ref: session.admin.namesrv_config(ref.addr), one_must_answer=False
     )
@@ -163,13 +267,39 @@ async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...
     )
 
 
-def cluster_name(info: ClusterInfo, broker: str) -> str:
-    """Return `brokerClusterName`, which may differ from the cluster's name in this console."""
-    data = info.broker_addr_table.get(broker)
-    return data.cluster if data else ""
+def _row(
+    session: ClusterSession,
+    ref: BrokerRef,
+    table: Mapping[str, str],
+    failures: tuple[BrokerFailure, ...],
+) -> BrokerRow:
+    """Return the row of a known broker; `table` holds the last values of a broker that is down."""
+    known = session.known.get(ref.name, ref.id)
+    failure = next((one for one in failures if one.addr == ref.addr), None)
+    state: State = "down" if failure is not None else "up"
+    if state == "up" and known is not None and not known.registered:
+        state = "unregistered"
+    return broker_row(
+        ref,
+        known.cluster_name if known is not None else "",
+        table,
+        state=state,
+        reason=failure.reason if failure is not None else None,
+        contact_ms=known.contact_ms if known is not None else None,
+        as_of_ms=now_ms() if failure is None else failure.as_of_ms,
+    )
 
 
-def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> BrokerRow:
+def broker_row(
+    ref: BrokerRef,
+    cluster: str,
+    table: Mapping[str, str],
+    *,
+    state: State = "up",
+    reason: str | None = None,
+    contact_ms: int | None = None,
+    as_of_ms: int | None = None,
+) -> BrokerRow:
     """Read a runtime table. Totals count from the broker's start."""
     begins, from_ms = runtime.today_begins(table)
     in_total = runtime.whole(table, "msgPutTotalTodayNow")
@@ -179,6 +309,10 @@ def broker_row(ref: BrokerRef, cluster: str, table: Mapping[str, str]) -> Broker
     high = runtime.whole(table, "commitLogMaxOffset")
     return BrokerRow(
         ref=ref,
+        state=state,
+        reason=reason,
+        contact_ms=contact_ms,
+        as_of_ms=as_of_ms,
         cluster_name=cluster,
         version=runtime.version(table),
         started_ms=runtime.whole(table, "bootTimestamp"),

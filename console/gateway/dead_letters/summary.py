@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.gateway.engine.answers import Answer, Partial, merge_failures, now_ms
+from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.paging import Window
 from console.gateway.messages.queue_slices import QueueRef, brokers_of, queues_of_route, read_slice
 from console.gateway.messages.stored import MessageRef, view
 from console.gateway.messages.windows import first_stored_at
-from core_broker.errors import RequestRefused
+from console.gateway.topics.listing import topic_rows
+from console.gateway.topics.routes import reading_route
 from core_broker.message.topics import DLQ_PREFIX, dlq_topic
-from core_broker.remoting.codes import ResponseCode
 
 #: Maximum number of DLQ topics or messages that are requested at the same time.
 TOPICS_AT_ONCE_MAX = 16
@@ -47,7 +48,8 @@ class _Held:
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
 async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[DeadLetterGroup, ...]]:
     """Every group with dead letters, highest count first; unknown counts before all others."""
-    topics = [each for each in await session.admin.topic_list() if each.startswith(DLQ_PREFIX)]
+    rows = await session.ask(topic_rows)
+    topics = [row.name for row in rows.value if row.kind == "dlq"]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def ask(topic: str) -> Partial[DeadLetterGroup | None]:
@@ -56,11 +58,11 @@ async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[Dea
 
     parts = await asyncio.gather(*(ask(topic) for topic in topics))
     found = [part.value for part in parts if part.value is not None]
-    failures = dict.fromkeys(failure for part in parts for failure in part.failures)
+    failures = merge_failures(rows.failures, *(part.failures for part in parts))
     ordered = sorted(
         found, key=lambda each: (each.count is not None, -(each.count or 0), each.group)
     )
-    return Partial(tuple(ordered), tuple(failures))
+    return Partial(tuple(ordered), failures)
 
 
 @question(fresh_for_ms=1_000)
@@ -71,17 +73,17 @@ async def summary(session: ClusterSession, group: str) -> Partial[DeadLetterGrou
 
 async def _summary(session: ClusterSession, topic: str) -> Partial[DeadLetterGroup | None]:
     try:
-        route = await session.admin.topic_route(topic)
-    except RequestRefused as refusal:
-        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
-            raise
+        route = await reading_route(session, topic)
+    except NotFound:
         return Partial(None)
     queues = queues_of_route(topic, route)
 
     async def ask(broker: BrokerRef) -> _Held:
         return await _held(session, topic, [each for each in queues if each.broker == broker])
 
-    found, failures = await session.fan_out(brokers_of(queues), ask, one_must_answer=False)
+    found, failures = await session.fan_out(
+        brokers_of(queues), ask, one_must_answer=False, keep=("dead_letters", topic)
+    )
     count = sum(held.count for held in found.values()) if found else None
     if count == 0 and not failures:
         return Partial(None)

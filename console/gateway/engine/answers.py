@@ -15,11 +15,16 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFailure:
-    """A broker that did not answer; the value lacks its part."""
+    """A broker that did not answer.
+
+    `as_of_ms` is the time of the broker's last values, which take the place of the missing part;
+    None: the value lacks the part.
+    """
 
     broker: str
     addr: str
     reason: str
+    as_of_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +53,14 @@ class Answer(Generic[T_co]):
 
 
 def merge_failures(*groups: tuple[BrokerFailure, ...]) -> tuple[BrokerFailure, ...]:
-    """Join the failures of several questions in order, without duplicates."""
-    return tuple(dict.fromkeys(failure for group in groups for failure in group))
+    """Join the failures of several questions in order, each broker and reason once.
+
+    Of several times, the oldest remains.
+    """
+    merged: dict[tuple[str, str, str], BrokerFailure] = {}
+    for failure in (failure for group in groups for failure in group):
+        key = failure.broker, failure.addr, failure.reason
+        times = [one.as_of_ms for one in (failure, merged.get(key)) if one is not None]
+        known = [at_ms for at_ms in times if at_ms is not None]
+        merged[key] = BrokerFailure(*key, as_of_ms=min(known, default=None))
+    return tuple(merged.values())

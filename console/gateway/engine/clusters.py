@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 
-from console.gateway.engine.answers import Answer
+from console.gateway.engine.answers import Answer, now_ms
 from console.gateway.engine.errors import UnknownCluster
+from console.gateway.engine.known_brokers import BrokerMemory, BrokerRef, KnownBrokers
 from console.gateway.engine.loop import GatewayLoop
 from console.gateway.engine.questions import Command, Question
 from console.gateway.engine.session import ClusterSession
+from console.gateway.engine.watch import Watch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,11 +31,15 @@ class Cluster:
         namesrv_addr: str,
         loop: GatewayLoop,
         session: Callable[[], Awaitable[ClusterSession]],
+        known: KnownBrokers,
+        memory: BrokerMemory | None,
     ) -> None:
         self.name = name
         self.namesrv_addr = namesrv_addr
         self._loop = loop
         self._session = session
+        self._known = known
+        self._memory = memory
 
     def __str__(self) -> str:
         return self.name
@@ -40,19 +47,43 @@ class Cluster:
     def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Ask from a thread. Blocks until the answer or the question's deadline."""
         timeout_s = question.deadline_ms / 1000 + WAIT_SLACK_S
-        return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
+        self._load_known()
+        try:
+            return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
+        finally:
+            self._save_known()
 
     async def ask_async(
         self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """Ask from another event loop, such as the web server's."""
+        if self._memory is not None and self._known.load_due(now_ms()):
+            await sync_to_async(self._load_known)()
         work = self._ask(question, *args, **kwargs)
-        return await asyncio.wrap_future(self._loop.submit(work))
+        try:
+            return await asyncio.wrap_future(self._loop.submit(work))
+        finally:
+            if self._memory is not None and self._known.unsaved():
+                await sync_to_async(self._save_known)()
 
     def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a command from a thread. Blocks until its result or its deadline."""
         timeout_s = command.deadline_ms / 1000 + WAIT_SLACK_S
+        self._load_known()
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
+
+    def forget_in_memory(self, ref: BrokerRef) -> None:
+        """Remove a broker from the storage; the command `forget_broker` removes it from here."""
+        if self._memory is not None:
+            self._memory.forget(self.name, ref)
+
+    def _load_known(self) -> None:
+        if self._memory is not None:
+            self._known.load(self._memory, self.name, now_ms())
+
+    def _save_known(self) -> None:
+        if self._memory is not None:
+            self._known.save(self._memory, self.name)
 
     async def _ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         return await (await self._session()).ask(question, *args, **kwargs)
@@ -67,12 +98,21 @@ class Gateway:
     def __init__(self) -> None:
         self._loop = GatewayLoop()
         self._sessions: dict[tuple[str, str], tuple[asyncio.AbstractEventLoop, ClusterSession]] = {}
+        self._watches: dict[ClusterSession, Watch] = {}
+        self._known: dict[tuple[str, str], KnownBrokers] = {}
+        #: Storage of the known brokers; None: they are forgotten with the process.
+        self.memory: BrokerMemory | None = None
+        #: The question repeated while a cluster is in use; None: no watch.
+        self.watched: Question[[], Any] | None = None
 
     def cluster(self, name: str) -> Cluster:
         addr = settings.CONSOLE_CLUSTERS.get(name)
         if addr is None:
             raise UnknownCluster(name)
-        return Cluster(name, addr, self._loop, lambda: self._session(name, addr))
+        known = self._known.setdefault((name, addr), KnownBrokers())
+        return Cluster(
+            name, addr, self._loop, lambda: self._session(name, addr), known, self.memory
+        )
 
     def clusters(self) -> list[Cluster]:
         return [self.cluster(name) for name in settings.CONSOLE_CLUSTERS]
@@ -82,18 +122,23 @@ class Gateway:
         if self._sessions:
             self._loop.wait(self._close_sessions(), WAIT_SLACK_S)
         self._loop.stop()
+        self._known.clear()
 
     async def _session(self, name: str, namesrv_addr: str) -> ClusterSession:
         """Return the session of a cluster on this event loop; a forked process has its own loop."""
         running = asyncio.get_running_loop()
         opened_on, session = self._sessions.get((name, namesrv_addr), (None, None))
         if session is None or opened_on is not running:
-            session = ClusterSession(name, namesrv_addr)
+            known = self._known.setdefault((name, namesrv_addr), KnownBrokers())
+            session = ClusterSession(name, namesrv_addr, known)
             self._sessions[name, namesrv_addr] = (running, session)
+        if self.watched is not None:
+            self._watches.setdefault(session, Watch(session, self.watched)).extend()
         return session
 
     async def _close_sessions(self) -> None:
         sessions, self._sessions = self._sessions, {}
+        self._watches.clear()  # the loop cancels their tasks
         for _loop, session in sessions.values():
             await session.close()
 

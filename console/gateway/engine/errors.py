@@ -24,6 +24,9 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.engine.answers import BrokerFailure
 from core_broker.errors import RequestRefused
 
+#: Value of `Retry-After` while a cluster does not answer, seconds.
+RETRY_AFTER_S = 5
+
 
 class GatewayError(Exception):
     """`title` is a short heading, `detail` one sentence of cause, `hint` the remedy.
@@ -117,9 +120,11 @@ class ClusterUnreachable(GatewayError):
     status = 503
     kind = "cluster-unreachable"
     title = _("The cluster cannot be reached")
+    retry_after_s = RETRY_AFTER_S
 
 
 class TooSlow(GatewayError):
     status = 504
     kind = "too-slow"
     title = _("The cluster did not answer in time")
+    retry_after_s = RETRY_AFTER_S

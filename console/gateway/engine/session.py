@@ -5,7 +5,7 @@ Everything here runs on the gateway's event loop.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from contextvars import ContextVar
 from time import perf_counter
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -23,6 +23,9 @@ from console.gateway.engine.errors import (
     TooSlow,
     Unusable,
 )
+from console.gateway.engine.known_brokers import BrokerRef, KnownBrokers
+from console.gateway.engine.last_answers import Key, LastAnswers
+from console.gateway.engine.liveness import Liveness
 from console.gateway.engine.questions import Command, Question
 from core_broker.client import AdminClient
 from core_broker.errors import (
@@ -33,6 +36,8 @@ from core_broker.errors import (
     TransportError,
 )
 
+__all__ = ["BrokerRef", "ClusterSession"]
+
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S")
@@ -41,21 +46,9 @@ S = TypeVar("S")
 REQUEST_TIMEOUT_MS = 3_000
 #: Maximum number of concurrent requests to brokers of a cluster.
 FAN_OUT_MAX = 32
-#: Pause before the next request to a broker that could not be reached, milliseconds.
-BROKER_BACKOFF_MS = 3_000
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class BrokerRef:
-    """A broker process: name, id (0 is the master) and address, `host:port`."""
-
-    name: str
-    id: int
-    addr: str
-
-    @property
-    def is_master(self) -> bool:
-        return self.id == 0
+#: True in the task of a command, which sends requests also to brokers that are down.
+_inside_command: ContextVar[bool] = ContextVar("inside_command", default=False)
 
 
 class ClusterSession:
@@ -64,17 +57,22 @@ class ClusterSession:
     `derived` results and cached answers belong to this session; `close` ends its connections.
     """
 
-    def __init__(self, cluster: str, namesrv_addr: str) -> None:
+    def __init__(self, cluster: str, namesrv_addr: str, known: KnownBrokers | None = None) -> None:
         self.cluster = cluster
         self.namesrv_addr = namesrv_addr
         self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS)
         self.answers = AnswerCache()
+        self.known = KnownBrokers() if known is None else known
+        self.last_answers = LastAnswers()
+        # Cached answers must not outlive the state of the brokers that they describe.
+        self.liveness = Liveness(self.answers.invalidate)
         self._fan_out_limit = asyncio.Semaphore(FAN_OUT_MAX)
-        #: By address: end of the pause after a transport error, and the error.
-        self._backoff: dict[str, tuple[int, TransportError]] = {}
+        self._probes: set[asyncio.Task[None]] = set()
         self._derived: dict[str, tuple[Any, Any]] = {}
 
     async def close(self) -> None:
+        for probe in self._probes:
+            probe.cancel()
         await self.admin.close()
 
     def derived(self, name: str, source: S, make: Callable[[S], T]) -> T:
@@ -113,6 +111,7 @@ class ClusterSession:
 
     async def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a command, then invalidate the cached answers, also after a failure."""
+        _inside_command.set(True)  # in the context of the command's own task
         try:
             return await self._within(command, command.run, *args, **kwargs)
         finally:
@@ -124,21 +123,30 @@ class ClusterSession:
         ask: Callable[[BrokerRef], Awaitable[T]],
         *,
         one_must_answer: bool = True,
+        keep: Key | None = None,
     ) -> tuple[dict[BrokerRef, T], tuple[BrokerFailure, ...]]:
         """Send a request to several brokers at the same time; return answers and failures.
 
-        When every broker fails, `fan_out` raises Refused (all refused) or ClusterUnreachable; with
-        `one_must_answer=False`, `fan_out` returns the failures.
+        With `keep`, the name and the arguments of the request, the last answer of a broker takes
+        the place of a missing one, and the failure carries the time of the last answer.
+
+        When every broker fails and no last answer is known, `fan_out` raises Refused (all refused)
+        or ClusterUnreachable; with `one_must_answer=False`, `fan_out` returns the failures.
         """
         refs = list(brokers)
-        outcomes = await asyncio.gather(*(self._one(ref, ask) for ref in refs))
+        outcomes = await asyncio.gather(*(self._one(ref, ask, keep) for ref in refs))
         answers: dict[BrokerRef, T] = {}
         failures: list[BrokerFailure] = []
         for ref, (value, failure) in zip(refs, outcomes, strict=True):
             if failure is None:
                 answers[ref] = value  # type: ignore[assignment]
-            else:
-                failures.append(BrokerFailure(ref.name, ref.addr, str(failure)))
+                continue
+            lost = keep is not None and isinstance(failure, TransportError)
+            last = self.last_answers.find(keep, ref.addr) if keep and lost else None
+            if last is not None:
+                answers[ref] = last[0]
+            as_of_ms = last[1] if last is not None else None
+            failures.append(BrokerFailure(ref.name, ref.addr, str(failure), as_of_ms))
         if failures and not answers and one_must_answer:
             refusals = [failure for _, failure in outcomes if isinstance(failure, RequestRefused)]
             if len(refusals) == len(failures):
@@ -146,7 +154,7 @@ class ClusterSession:
             raise ClusterUnreachable(
                 _("None of the cluster's brokers answered."),
                 hint=format_lazy(
-                    _("The name server lists {addrs}. Check that they run and can be reached."),
+                    _("Check that the brokers at {addrs} run and can be reached."),
                     addrs=", ".join(sorted({ref.addr for ref in refs})),
                 ),
                 failures=tuple(failures),
@@ -154,26 +162,59 @@ class ClusterSession:
         return answers, tuple(failures)
 
     async def _one(
-        self, ref: BrokerRef, ask: Callable[[BrokerRef], Awaitable[T]]
+        self, ref: BrokerRef, ask: Callable[[BrokerRef], Awaitable[T]], keep: Key | None
     ) -> tuple[T | None, GantryError | None]:
         """Return one broker's answer or its failure.
 
-        For BROKER_BACKOFF_MS after a transport error, the error is returned without a request;
-        otherwise each question would wait for the connect timeout of a dead broker.
+        A question gets the known failure of a broker that is down; otherwise each question would
+        wait for the connect timeout. A command always tries.
         """
-        backoff = self._backoff.get(ref.addr)
-        if backoff is not None and now_ms() < backoff[0]:
-            return None, backoff[1]
+        down = self.liveness.failure(ref.addr)
+        if down is not None and not _inside_command.get():
+            if self.liveness.probe_due(ref.addr, now_ms()):
+                self._start_probe(ref)
+            return None, down
+        return await self._request(ref, ask, keep)
+
+    async def _request(
+        self, ref: BrokerRef, ask: Callable[[BrokerRef], Awaitable[T]], keep: Key | None
+    ) -> tuple[T | None, GantryError | None]:
+        asked_ms = now_ms()
         try:
             async with self._fan_out_limit:
+                asked_ms = now_ms()
                 value = await ask(ref)
         except TransportError as failure:
-            self._backoff[ref.addr] = (now_ms() + BROKER_BACKOFF_MS, failure)
+            self.liveness.failed(ref.addr, failure, asked_ms, now_ms())
             return None, failure
         except (RequestRefused, ProtocolError) as failure:
+            self._answered(ref)
             return None, failure
-        self._backoff.pop(ref.addr, None)
+        self._answered(ref)
+        if keep is not None:
+            self.last_answers.store(keep, ref.addr, value, now_ms())
         return value, None
+
+    def _answered(self, ref: BrokerRef) -> None:
+        self.liveness.answered(ref.addr, now_ms())
+        self.known.contacted(ref, now_ms())
+
+    def _start_probe(self, ref: BrokerRef) -> None:
+        """Send a harmless request to a broker that is down, in the background."""
+
+        async def probe() -> None:
+            await self._request(ref, lambda ref: self.admin.runtime_info(ref.addr), None)
+
+        task = asyncio.create_task(probe(), name=f"probe {ref.addr}")
+        self._probes.add(task)
+        task.add_done_callback(self._probes.discard)
+
+    def forget(self, ref: BrokerRef) -> None:
+        """Drop all state of a broker that was decommissioned."""
+        self.known.forget(ref)
+        self.liveness.forget(ref.addr)
+        self.last_answers.forget(ref.addr)
+        self.answers.invalidate()
 
     async def _within(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import masters
+from console.gateway.brokers.listing import ask_masters
 from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
@@ -32,8 +32,8 @@ class GroupRow:
 @question(fresh_for_ms=2_000, costly=True)
 async def group_configs(session: ClusterSession) -> Partial[Configs]:
     """The group table of each broker."""
-    found, failures = await session.fan_out(
-        await masters(session), lambda ref: session.admin.group_configs(ref.addr)
+    found, failures = await ask_masters(
+        session, lambda ref: session.admin.group_configs(ref.addr), keep=("group_configs",)
     )
     # A C++ client that shuts down makes RocketMQ 4.9 create a group without a name.
     return Partial(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import masters
+from console.gateway.brokers.listing import ask_masters, masters
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import GatewayError, NotFound
 from console.gateway.engine.questions import question
@@ -57,8 +57,8 @@ class GroupClients:
 @question(fresh_for_ms=2_000)
 async def group_clients(session: ClusterSession, group: str) -> Partial[GroupClients]:
     """The members of a group, merged over all brokers."""
-    found, failures = await session.fan_out(
-        await masters(session), lambda ref: _connections(session, ref, group)
+    found, failures = await ask_masters(
+        session, lambda ref: _connections(session, ref, group), keep=("connections", group)
     )
     return Partial(merge_connections(found), failures)
 

@@ -57,7 +57,9 @@ async def group_stats(
     held = await session.ask(group_settings, group)
     refs = [ref for ref, _config in held.value]
     found, failures = await session.fan_out(
-        refs, lambda ref: session.admin.consume_stats(ref.addr, group)
+        refs,
+        lambda ref: session.admin.consume_stats(ref.addr, group),
+        keep=("consume_stats", group),
     )
     return Partial(found, merge_failures(held.failures, failures))
 

@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from console.gateway.engine.session import BrokerRef, ClusterSession
-from console.gateway.topics.listing import no_such_topic
+from console.gateway.topics.routes import reading_route
 from core_broker.client import PullStatus
 from core_broker.errors import RequestRefused
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import PERM_READ, TopicRouteData
-from core_broker.remoting.codes import ResponseCode
 
 MASTER_ID = 0
 #: Maximum number of messages that RocketMQ returns for one pull.
@@ -55,13 +54,7 @@ def brokers_of(queues: Iterable[QueueRef]) -> list[BrokerRef]:
 
 async def topic_queues(session: ClusterSession, topic: str) -> tuple[QueueRef, ...]:
     """Return all queues of a topic on masters; raise NotFound when no broker has the topic."""
-    try:
-        route = await session.admin.topic_route(topic)
-    except RequestRefused as refusal:
-        if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
-            raise
-        raise no_such_topic(topic) from refusal
-    return queues_of_route(topic, route)
+    return queues_of_route(topic, await reading_route(session, topic))
 
 
 def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:

@@ -20,12 +20,12 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.brokers.listing import masters
 from console.gateway.brokers.runtime import version
 from console.gateway.engine.answers import Partial
-from console.gateway.engine.errors import NotAllowedNow, NotFound, Unusable
+from console.gateway.engine.errors import ClusterUnreachable, NotAllowedNow, NotFound, Unusable
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.queue_slices import MASTER_ID
-from console.gateway.topics.listing import no_such_topic
 from console.gateway.topics.permission import perm_words
+from console.gateway.topics.routes import reading_route
 from core_broker.client import (
     LocalTransactionState,
     Message,
@@ -245,7 +245,11 @@ async def _route(session: ClusterSession, topic: str) -> TopicRouteData:
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
-        raise no_such_topic(topic) from refusal
+        await reading_route(session, topic)  # raises NotFound for an unknown topic
+        raise ClusterUnreachable(
+            format_lazy(_("No broker of the topic “{topic}” is registered."), topic=topic),
+            hint=_("The brokers of the topic are down; see the list of brokers."),
+        ) from refusal
 
 
 def _writable(topic: str, route: TopicRouteData) -> list[MessageQueue]:

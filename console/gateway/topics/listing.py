@@ -8,7 +8,7 @@ from typing import Literal
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import cluster_map, masters
+from console.gateway.brokers.listing import ask_masters, cluster_map
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
@@ -76,8 +76,8 @@ Configs = Mapping[BrokerRef, Mapping[str, TopicConfig]]
 @question(fresh_for_ms=2_000, costly=True)
 async def topic_configs(session: ClusterSession) -> Partial[Configs]:
     """The topic table of each broker."""
-    found, failures = await session.fan_out(
-        await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
+    found, failures = await ask_masters(
+        session, lambda ref: session.admin.topic_configs(ref.addr), keep=("topic_configs",)
     )
     return Partial(found, failures)
 
@@ -103,13 +103,13 @@ def _rows(source: tuple[Configs, frozenset[str]]) -> tuple[TopicRow, ...]:
 
 @question(fresh_for_ms=1_000)
 async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDetail]:
-    """A topic with the configuration of each broker, and the queues."""
+    """A topic with the configuration of each broker, and the queues of the brokers that answer."""
     answer = await session.ask(topic_configs)
     configs = {ref: table[topic] for ref, table in answer.value.items() if topic in table}
     if not configs:
         raise no_such_topic(topic, answer.failures)
     own = own_names((await session.ask(cluster_map)).value)
-    tables, failures = await queues_of_topic(session, topic)
+    tables, failures = await queues_of_topic(session, topic, one_must_answer=False)
     queues = sorted(
         (
             replace(queue, unread=queue.queue_id >= configs[ref].read_queue_nums)
@@ -138,7 +138,7 @@ def no_such_topic(topic: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFo
 
 
 async def queues_of_topic(
-    session: ClusterSession, topic: str
+    session: ClusterSession, topic: str, *, one_must_answer: bool = True
 ) -> tuple[dict[BrokerRef, list[TopicQueue]], tuple[BrokerFailure, ...]]:
     """Return the queues of a topic on each broker with the topic."""
     configs = (await session.ask(topic_configs)).value
@@ -155,7 +155,9 @@ async def queues_of_topic(
         )
         return found + rest
 
-    return await session.fan_out(refs, queues)
+    return await session.fan_out(
+        refs, queues, one_must_answer=one_must_answer, keep=("queues_of_topic", topic)
+    )
 
 
 async def _read_only_queue(

@@ -75,10 +75,16 @@ async def topic_metrics(session: ClusterSession, topic: str) -> Partial[TopicMet
     """The metrics of a topic, without the lag of its groups."""
     tables, failures = await queues_of_topic(session, topic)
     rates, rate_failures = await session.fan_out(
-        tables, lambda ref: _put_rate(session, ref, topic), one_must_answer=False
+        tables,
+        lambda ref: _put_rate(session, ref, topic),
+        one_must_answer=False,
+        keep=("put_rate", topic),
     )
     groups, group_failures = await session.fan_out(
-        tables, lambda ref: session.admin.groups_of_topic(ref.addr, topic), one_must_answer=False
+        tables,
+        lambda ref: session.admin.groups_of_topic(ref.addr, topic),
+        one_must_answer=False,
+        keep=("groups_of_topic", topic),
     )
     queues = [queue for table in tables.values() for queue in table]
     # RocketMQ 5 may list the topic itself among its groups.

@@ -1,6 +1,5 @@
 """REST resources of the area `clusters`."""
 
-from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -13,6 +12,7 @@ from console.api.views import ClusterResource, DeclaredParameters, told_with
 from console.gateway import gateway
 from console.gateway.brokers.listing import broker_details, broker_rows, name_servers
 from console.gateway.overview import overview
+from console.services.clusters.forgetting import Forgetting
 from console.web.live.sampler import sample_of
 
 
@@ -63,6 +63,18 @@ class BrokerSerializer(serializers.Serializer[Any]):
     addr = serializers.CharField(source="ref.addr")
     role = serializers.ChoiceField(choices=["master", "slave"])
     cluster_name = serializers.CharField(help_text="The setting `brokerClusterName`.")
+    state = serializers.ChoiceField(
+        choices=["up", "down", "unregistered"],
+        help_text="`down`: the broker does not answer, and the metrics are the last known ones. "
+        "`unregistered`: the broker answers, and no name server lists the broker.",
+    )
+    reason = serializers.CharField(allow_null=True, help_text="Why the broker is down.")
+    contact_ms = serializers.IntegerField(
+        allow_null=True, help_text="Time of the last answer; null: never."
+    )
+    as_of_ms = serializers.IntegerField(
+        allow_null=True, help_text="Time of the metrics; null: no metrics."
+    )
     version = serializers.CharField(allow_null=True)
     started_ms = serializers.IntegerField(allow_null=True)
     in_rate = serializers.FloatField(allow_null=True)
@@ -94,11 +106,14 @@ class ClusterSerializer(AnsweredSerializer):
     """A cluster at a glance."""
 
     load = LoadSerializer()
-    topic_count = serializers.IntegerField(help_text="All topics, with system topics.")
-    own_topic_count = serializers.IntegerField(
-        help_text="Without system, retry and dead-letter topics."
+    topic_count = serializers.IntegerField(
+        allow_null=True,
+        help_text="All topics, with system topics. Null when no broker has ever answered.",
     )
-    group_count = serializers.IntegerField()
+    own_topic_count = serializers.IntegerField(
+        allow_null=True, help_text="Without system, retry and dead-letter topics."
+    )
+    group_count = serializers.IntegerField(allow_null=True)
     unread_topics = serializers.ListField(
         child=serializers.CharField(),
         help_text="Topics with more write queues than read queues: no consumer reads the rest.",
@@ -140,6 +155,7 @@ class NameServerListSerializer(AnsweredSerializer):
 class BrokerLoadSerializer(serializers.Serializer[Any]):
     addr = serializers.CharField()
     master = serializers.BooleanField()
+    state = serializers.CharField()
     in_rate = serializers.FloatField(allow_null=True)
     out_rate = serializers.FloatField(allow_null=True)
     in_today = serializers.IntegerField(allow_null=True)
@@ -153,6 +169,14 @@ class SampleSerializer(serializers.Serializer[Any]):
 
     type = serializers.CharField()
     at_ms = serializers.IntegerField()
+    state = serializers.ChoiceField(
+        choices=["fresh", "partly", "stale"],
+        help_text="`fresh`: every broker answered. `partly`: some brokers are down. `stale`: no "
+        "broker answered.",
+    )
+    fresh_at_ms = serializers.IntegerField(
+        allow_null=True, help_text="Time of the latest answer of a broker; null: never."
+    )
     in_rate = serializers.FloatField(allow_null=True)
     out_rate = serializers.FloatField(allow_null=True)
     in_today = serializers.IntegerField(allow_null=True)
@@ -184,9 +208,7 @@ class LoadNow(ClusterResource):
     def get(self, request: Request, cluster: str) -> Response:
         """One sample of the live feed, for browsers without a WebSocket."""
         answer = self.cluster.ask(broker_rows)
-        sample = sample_of(answer.value, {}, answer.asked_at_ms)
-        sample["failures"] = [asdict(failure) for failure in answer.failures]
-        return Response(sample)
+        return Response(sample_of(answer, {}))
 
 
 class BrokerList(ClusterResource):
@@ -198,7 +220,7 @@ class BrokerList(ClusterResource):
         return Response({"items": items, **told_with(answer)})
 
 
-class BrokerOne(ClusterResource):
+class BrokerOne(Forgetting):
     @extend_schema(responses=BrokerDetailSerializer)
     def get(self, request: Request, cluster: str, broker: str) -> Response:
         """The processes of one broker name, master first."""

@@ -3,6 +3,8 @@
 from django.utils.translation import gettext_lazy as _
 
 from console.frame.areas import AreaConfig
+from console.gateway import gateway
+from console.gateway.brokers.listing import broker_rows
 
 
 class ClustersConfig(AreaConfig):
@@ -11,3 +13,9 @@ class ClustersConfig(AreaConfig):
     title = _("Cluster")
     icon = "activity"
     start = "overview"
+
+    def ready(self) -> None:
+        from console.services.clusters.memory import DatabaseMemory
+
+        gateway.memory = DatabaseMemory()
+        gateway.watched = broker_rows

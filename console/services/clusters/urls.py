@@ -3,6 +3,7 @@
 from django.urls import path
 
 from console.services.clusters import configuration, views
+from console.services.clusters.forgetting import ForgetPage
 
 app_name = "clusters"
 
@@ -11,6 +12,7 @@ urlpatterns = [
     path("behind/", views.HighestLagPart.as_view(), name="behind"),
     path("brokers/", views.BrokersPage.as_view(), name="brokers"),
     path("brokers/<name:broker>/", views.BrokerPage.as_view(), name="broker"),
+    path("brokers/<name:broker>/<int:number>/forget/", ForgetPage.as_view(), name="forget"),
     path("broker-settings/", configuration.SettingsPage.as_view(), name="settings"),
     path("broker-settings/<str:key>/", configuration.SettingPage.as_view(), name="setting"),
     path(

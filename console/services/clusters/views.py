@@ -41,9 +41,9 @@ class ClusterCard:
     @property
     def state(self) -> str:
         """`up`, `partly` when a broker does not answer, or `down`."""
-        if self.answer is None or not self.answer.value.brokers:
+        if self.answer is None or not self.answer.value.up:
             return "down"
-        return "partly" if self.answer.value.silent else "up"
+        return "partly" if self.answer.value.down else "up"
 
 
 class HomePage(Page):
@@ -80,6 +80,7 @@ class OverviewPage(ClusterPage):
             title=_("Overview"),
             answer=answer,
             overview=answer.value,
+            failures=answer.failures,
             dead_letter_groups=dead_letter_groups(self.cluster, answer.value),
             redis_problem=redis_problem(),
         )
@@ -91,11 +92,12 @@ class HighestLagPart(ClusterPage):
     template = "clusters/highest_lag.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        current = self.cluster.ask(overview).value
+        answer = self.cluster.ask(overview)
         return self.show(
             title=_("Highest lag"),
-            overview=current,
-            dead_letter_groups=dead_letter_groups(self.cluster, current),
+            overview=answer.value,
+            failures=answer.failures,
+            dead_letter_groups=dead_letter_groups(self.cluster, answer.value),
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from channels.layers import get_channel_layer
 
 from console import metrics
-from console.gateway import Cluster, GatewayError, now_ms
+from console.gateway import Answer, Cluster, GatewayError, now_ms
 from console.gateway.brokers.listing import BrokerRow, broker_rows
 from console.gateway.overview import group_totals, load_of
 
@@ -86,22 +86,27 @@ class Sampler:
             metrics.feed_drops.labels(self.cluster.name, FEED).inc()
             self._before = {}
             return {"type": "lost", "at_ms": now_ms(), "reason": str(trouble.detail)}
-        sample = sample_of(answer.value, self._before, answer.asked_at_ms)
-        self._before = {row.ref.addr: row for row in answer.value}
+        sample = sample_of(answer, self._before)
+        self._before = {row.ref.addr: row for row in answer.value if not row.down}
         sample["total_lag"] = self._total_lag
-        sample["failures"] = [asdict(failure) for failure in answer.failures]
         return sample
 
     async def _ask_lag(self) -> None:
-        self._total_lag = (await self.cluster.ask_async(group_totals)).value.lag
+        """Update the lag; during an outage, the last lag remains, marked stale by the sample."""
+        try:
+            self._total_lag = (await self.cluster.ask_async(group_totals)).value.lag
+        except GatewayError:
+            log.debug("no lag of cluster %s", self.cluster, exc_info=True)
 
 
-def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: int) -> Sample:
+def sample_of(answer: Answer[tuple[BrokerRow, ...]], before: dict[str, BrokerRow]) -> Sample:
     """Return the metrics for pages; rates are measured between two samples where possible."""
+    rows = answer.value
     load = load_of(rows)
     brokers = [
         {
             "addr": row.ref.addr,
+            "state": row.state,
             "in_rate": rate_between(before.get(row.ref.addr), row, "in"),
             "out_rate": rate_between(before.get(row.ref.addr), row, "out"),
             "in_today": row.in_today,
@@ -112,10 +117,13 @@ def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: 
         }
         for row in rows
     ]
-    masters = [broker for broker in brokers if broker["master"]]
+    masters = [broker for broker in brokers if broker["master"] and broker["state"] != "down"]
+    contacts = [row.contact_ms for row in rows if row.contact_ms is not None]
     return {
         "type": "sample",
-        "at_ms": at_ms,
+        "at_ms": answer.asked_at_ms,
+        "state": state_of(answer),
+        "fresh_at_ms": max(contacts, default=None),
         "in_rate": _sum_known(masters, "in_rate"),
         "out_rate": _sum_known(masters, "out_rate"),
         "in_today": load.in_today,
@@ -123,14 +131,24 @@ def sample_of(rows: tuple[BrokerRow, ...], before: dict[str, BrokerRow], at_ms: 
         "today_begins": load.today_begins,
         "stored_bytes": load.stored_bytes,
         "brokers": brokers,
+        "failures": [asdict(failure) for failure in answer.failures],
     }
+
+
+def state_of(answer: Answer[tuple[BrokerRow, ...]]) -> str:
+    """Return `fresh` when all brokers answered, `stale` when none did, else `partly`."""
+    if all(row.down for row in answer.value):
+        return "stale"
+    return "partly" if answer.failures else "fresh"
 
 
 def rate_between(before: BrokerRow | None, now: BrokerRow, way: str) -> float | None:
     """Return messages per second since the previous sample; without one, the broker's average.
 
-    A lower counter means that the broker restarted.
+    A lower counter means that the broker restarted. A broker that is down has no rate.
     """
+    if now.down:
+        return None
     own = now.in_rate if way == "in" else now.out_rate
     total = now.in_total if way == "in" else now.out_total
     if before is None or total is None:

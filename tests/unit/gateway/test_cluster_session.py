@@ -17,6 +17,7 @@ from console.gateway.engine.errors import (
     UnknownCluster,
     Unusable,
 )
+from console.gateway.engine.liveness import PROBE_EVERY_MS
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from core_broker.errors import (
@@ -88,26 +89,54 @@ async def test_silence_can_be_an_answer(session: ClusterSession) -> None:
     assert len(failures) == 3
 
 
-async def test_a_broker_that_cannot_be_reached_rests_before_it_is_asked_again(
+async def test_questions_do_not_wait_for_a_broker_that_is_down(
     session: ClusterSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1_000_000
     monkeypatch.setattr(sessions, "now_ms", lambda: now)
-    asked = []
+    asked: list[str] = []
+    probed = asyncio.Event()
 
     async def ask(ref: BrokerRef) -> str:
         asked.append(ref.name)
-        if ref.name == "b":
+        if ref.name == "b" and not probed.is_set():
             raise ConnectFailed(ref.addr)
         return ref.name
 
+    async def runtime_info(addr: str) -> dict[str, str]:
+        assert addr == "b:10911"
+        probed.set()
+        return {}
+
+    monkeypatch.setattr(session.admin, "runtime_info", runtime_info)
     for _ in range(2):
         _found, failures = await session.fan_out(REFS, ask)
         assert [one.broker for one in failures] == ["b"]
     assert asked.count("b") == 1
-    now += sessions.BROKER_BACKOFF_MS
-    await session.fan_out(REFS, ask)
-    assert asked.count("b") == 2
+    now += PROBE_EVERY_MS
+    _found, failures = await session.fan_out(REFS, ask)
+    assert [one.broker for one in failures] == ["b"], "the probe runs in the background"
+    await asyncio.wait_for(probed.wait(), 5)
+    await asyncio.sleep(0)  # the end of the probe
+    _found, failures = await session.fan_out(REFS, ask)
+    assert not failures
+
+
+async def test_a_command_tries_a_broker_that_is_down(session: ClusterSession) -> None:
+    asked: list[str] = []
+
+    async def ask(ref: BrokerRef) -> None:
+        asked.append(ref.name)
+        if len(asked) == 1:
+            raise ConnectFailed(ref.addr)
+
+    @command()
+    async def change(session: ClusterSession) -> int:
+        _found, failures = await session.fan_out(REFS[:1], ask)
+        return len(failures)
+
+    await session.fan_out(REFS[:1], ask, one_must_answer=False)
+    assert await asyncio.create_task(session.do(change)) == 0
 
 
 @question(deadline_ms=20)

@@ -70,7 +70,7 @@ def test_what_a_broker_does_not_tell_is_none() -> None:
     unknown = {
         name: getattr(row, name)
         for name in row.__dataclass_fields__
-        if name not in {"ref", "cluster_name", "counted_ms"}
+        if name not in {"ref", "state", "cluster_name", "counted_ms"}
     }
     assert set(unknown.values()) == {None}
 

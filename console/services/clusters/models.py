@@ -1,0 +1,28 @@
+"""The brokers that the console has seen; the gateway keeps the table (`KnownBrokers`)."""
+
+from django.db import models
+
+NAME_CHARS_MAX = 255
+
+
+class KnownBroker(models.Model):
+    """A broker process that a name server of the cluster has listed."""
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX)
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    broker_id = models.BigIntegerField()
+    addr = models.CharField(max_length=NAME_CHARS_MAX)
+    cluster_name = models.CharField(max_length=NAME_CHARS_MAX, blank=True)
+    seen_ms = models.BigIntegerField()
+    #: Time of the last answer; None: the broker never answered.
+    contact_ms = models.BigIntegerField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(
+                fields=["cluster", "name", "broker_id"], name="one_row_per_broker"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.broker_id}) of {self.cluster}"

@@ -13,7 +13,10 @@ from pytest_django import Settings
 from console.services.jobs import spark
 from console.services.jobs.paths import lake_of
 from console.services.jobs.spark import Availability
+from core_broker.message.model import Message
 from tests.api.conftest import Api
+from tests.api.stored import routed_topic, store
+from tests.api.traffic import Traffic, poll
 from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
 from trace.lake import HOUR_MS, Lake, Snapshot, part_path
 
@@ -188,6 +191,34 @@ def test_slow_and_never_consumed_messages_lead_to_their_journey(page: Client, la
     shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()
     assert "/clusters/local/traces/AC11000100" in shown
     assert "/clusters/local/traces/AC11000200" in shown
+
+
+def test_never_consumed_honours_offsets_and_filters_of_the_group(
+    api: Api, page: Client, traffic: Traffic
+) -> None:
+    """The groups write no traces, so the lake has no delivery of any message."""
+    topic = routed_topic(traffic, "counted")
+    passed, waiting = traffic.group("passed"), traffic.group("waiting")
+    [sent] = store(traffic, Message(topic, b"1", tags="open"))
+    traffic.commit(passed, topic, 0, 1)
+    traffic.commit(waiting, topic, 0, 0)
+    choosy = traffic.group("choosy")
+    rows = [
+        {**never(minute, sent.msg_id, topic), "consumer_group": group}
+        for minute, group in enumerate((passed, waiting, choosy, "unheard"))
+    ]
+    make_lake(lake_of("local"), slow=rows)
+
+    def listed() -> list[str]:
+        items = api.get(f"/analytics/slow?reason=never_consumed&{RANGE}")["items"]
+        return sorted(item["consumer_group"] for item in items)
+
+    with traffic.consumer(choosy, topic, "paid"):
+        assert poll(lambda: listed() == sorted([waiting, "unheard"]))
+        shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()
+    assert "2 messages without a trace are left out" in shown
+    assert passed not in shown
+    assert waiting in shown
 
 
 def test_the_page_says_until_when_its_data_reaches(page: Client, lake: Lake) -> None:

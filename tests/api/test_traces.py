@@ -229,3 +229,32 @@ def test_any_text_is_an_id_that_may_be_unknown(
 ) -> None:
     assert api.get(f"/traces/{msg_id}")["reason"] == "unknown_message"
     assert "No such message" in html(page, f"{HOME}{msg_id}/")
+
+
+def test_a_message_that_the_filter_rejects_is_filtered_out_and_not_pending(
+    api: Api, page: Client, traffic: Traffic, topic: str
+) -> None:
+    """The committed offset lies beyond the rejected message, as if the group had consumed it."""
+    group = traffic.group("paid")
+    with traffic.consumer(group, topic, "paid || refunded"):
+        sent = send_traced(traffic, Message(topic, b"other", tags="open"))
+        poll(lambda: standing_of(api, sent.msg_id, group) == "filtered")
+        shown = poll(lambda: in_heading(page, sent.msg_id, topic, "filtered out"))
+        assert "not consumed yet" not in shown
+        text = html(page, f"/clusters/local/messages/{sent.offset_msg_id}/")
+        assert "filtered out" in text
+        assert "paid || refunded" in text
+    poll(lambda: standing_of(api, sent.msg_id, group) == "consumed")
+    text = poll(lambda: in_heading(page, sent.msg_id, topic, "consumed, by offset"))
+    assert "not consumed yet" not in text, "an offline group's filter is unknown"
+
+
+def standing_of(api: Api, msg_id: str, group: str) -> str:
+    found = api.get(f"/traces/{msg_id}")["standings"]
+    return next((each["standing"] for each in found if each["group"] == group), "")
+
+
+def in_heading(page: Client, msg_id: str, topic: str, words: str) -> str:
+    """The page of a journey as soon as its heading has the words."""
+    text = html(page, f"{HOME}{msg_id}/?topic={topic}")
+    return text if words in text.partition("</h1>")[0] else ""

@@ -60,13 +60,13 @@ class TimelineSerializer(serializers.Serializer[Any]):
 
 
 class StandingSerializer(serializers.Serializer[Any]):
-    """Delivery state of a group, derived from consumer offsets and copies of the message."""
+    """Delivery state of a group, derived from filters, offsets and copies of the message."""
 
     group = serializers.CharField()
     standing = serializers.ChoiceField(choices=[each.value for each in DeliveryState])
     retry_times = serializers.IntegerField()
     next_ms = serializers.IntegerField(allow_null=True, help_text="Time of the next retry.")
-    reason = serializers.CharField(help_text="Reason of an unknown state.")
+    reason = serializers.CharField(help_text="Reason of an unknown state; filter of `filtered`.")
 
 
 class SeenSerializer(serializers.Serializer[Any]):

@@ -7,8 +7,8 @@ Copies of a message keep the unique key, so the key index finds them:
     %RETRY%group              a retry after its delay
     %DLQ%group                the dead letter of the group
 
-A group has consumed its last copy when its committed offset lies beyond the copy. This also holds
-for messages that the group's filter rejected.
+A group has consumed its last copy when its committed offset lies beyond the copy. The filters of
+connected consumers tell the messages that the group does not get.
 """
 
 import asyncio
@@ -44,6 +44,7 @@ class DeliveryState(StrEnum):
     """The state of a message in a group, by broker-side evidence."""
 
     CONSUMED = "consumed"
+    FILTERED = "filtered"
     WAITING = "waiting"
     RETRYING = "retrying"
     DEAD_LETTERED = "dead_lettered"

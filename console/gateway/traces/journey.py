@@ -14,11 +14,17 @@ from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.lookup import find
 from console.gateway.messages.stored import MessageRef
-from console.gateway.traces.evidence import BrokerEvidence, copies, evidence
+from console.gateway.traces.evidence import (
+    BrokerEvidence,
+    DeliveryState,
+    GroupDeliveryState,
+    copies,
+    evidence,
+)
 from console.gateway.traces.records import TraceQuery, kept_since_ms, query_traces
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, is_system_topic
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
-from trace.timeline import Timeline, build_timeline
+from trace.timeline import Outcome, Timeline, build_timeline
 
 #: Maximum delay of trace records, milliseconds: clients send them in batches, every few seconds.
 RECORDS_DELAY_MS = 15_000
@@ -54,6 +60,21 @@ class Journey:
     is_cut: bool
     original: MessageRef | None
     evidence: BrokerEvidence
+
+    @property
+    def standing(self) -> GroupDeliveryState | None:
+        """The state by brokers, for a message without a traced delivery; None otherwise.
+
+        A message that no consumer gets, or that all groups have passed, is not pending.
+        """
+        if self.timeline is None or self.timeline.outcome is not Outcome.PENDING:
+            return None
+        if self.timeline.groups:
+            return None
+        found = {each.standing: each for each in self.evidence.groups}
+        if not found or not set(found) <= {DeliveryState.CONSUMED, DeliveryState.FILTERED}:
+            return None
+        return found.get(DeliveryState.CONSUMED) or found[DeliveryState.FILTERED]
 
     @property
     def dead_letters(self) -> tuple[MessageRef, ...]:

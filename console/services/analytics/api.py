@@ -23,6 +23,7 @@ from console.services.analytics.export import FORMATS, download
 from console.services.analytics.heatmap import heat_map
 from console.services.analytics.lake_session import lake_reader, read_scope
 from console.services.analytics.ranges import SPAN_DEFAULT, SPANS, TimeRange
+from console.services.analytics.unconsumed import unconsumed
 from trace.lake import HOUR_MS
 from trace.tables import MEASURES
 
@@ -215,7 +216,11 @@ class Slow(AnalyticsResource):
         responses=serializers.SlowListSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """The deliveries with the highest latency, or the never-consumed messages."""
+        """The deliveries with the highest latency, or the never-consumed messages.
+
+        The first 50 never-consumed messages are compared with the cluster: the list lacks messages
+        that the group has passed, by its committed offset, and messages that its filter rejects.
+        """
         scope = self.scope(request)
         reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
         limit = request.query_params.get("limit") or str(queries.SLOW_SHOWN)
@@ -225,8 +230,11 @@ class Slow(AnalyticsResource):
             deliveries = queries.slowest(
                 reader, scope, never_consumed=reason == "never_consumed", limit=int(limit)
             )
-            items = serializers.SlowDeliverySerializer(deliveries, many=True).data
-            return self.itemized(request, "slow", self.scope_fields(scope, reader), items)
+            fields = self.scope_fields(scope, reader)
+        if reason == "never_consumed":
+            deliveries = unconsumed(self.cluster, deliveries)
+        items = serializers.SlowDeliverySerializer(deliveries, many=True).data
+        return self.itemized(request, "slow", fields, items)
 
 
 def _by_hours(shown: TimeRange) -> TimeRange:

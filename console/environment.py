@@ -21,6 +21,8 @@ import psutil
 from core_broker.limits import PORT_MAX
 from core_broker.monitoring.access import UnusableToken, read_token
 
+#: Home folder without GANTRY_HOME, of all commands in every working directory.
+HOME_DEFAULT = Path(__file__).resolve().parent.parent / "var"
 NAMESRV_DEFAULT = "127.0.0.1:9876"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
@@ -153,7 +155,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     time_zone = read.text("CONSOLE_TIME_ZONE") or "UTC"
     if time_zone not in available_timezones():
         read.complain("CONSOLE_TIME_ZONE", time_zone, "a name such as UTC or Asia/Shanghai")
-    home = Path(read.text("GANTRY_HOME") or "var").expanduser().resolve()
+    home = Path(read.text("GANTRY_HOME") or HOME_DEFAULT).expanduser().resolve()
     redis_url = read.url("REDIS_URL", REDIS_SCHEMES)
     database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
     https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
@@ -276,7 +278,7 @@ def _kept_secret(home: Path) -> str:
     path = home / "secret_key"
     try:
         if not path.exists():
-            home.mkdir(parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             with NamedTemporaryFile("w", dir=home, prefix=".secret_key.") as draft:
                 draft.write(secrets.token_urlsafe(64))
                 draft.flush()

@@ -12,8 +12,70 @@ cd "$(dirname "$0")/.."
 
 VENV=.venv
 UV_VERSION=0.13.8
+LOG=build/setup.log  # output of the steps
+STEPS=5
+REPORT_INTERVAL_S=30
 
-say() { printf '%s\n' "$*" >&2; }
+# On a terminal, a message first clears the line that counts the seconds.
+say() {
+    if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+    printf '%s\n' "$*" >&2
+}
+
+step_number=0
+reporter=
+
+# step TEXT COMMAND… : runs one step, with its number, the elapsed time and the last line of its output.
+# A terminal shows one line that counts; a log gets a line at the start, one every 30 s, and one at the end.
+step() {
+    local text=$1 began=$SECONDS status=0 label
+    shift
+    step_number=$((step_number + 1))
+    label="[$step_number/$STEPS] $text"
+    mkdir -p "${LOG%/*}"
+    printf '== %s\n' "$label" >>"$LOG"
+    report "$label" "$began" &
+    reporter=$!
+    "$@" || status=$?
+    end_report
+    if [ "$status" = 0 ]; then
+        say "$label: done, $((SECONDS - began)) s"
+    else
+        say "$label: failed after $((SECONDS - began)) s"
+    fi
+    return "$status"
+}
+
+report() {
+    local label=$1 began=$2 columns
+    if [ -t 2 ]; then
+        columns=$(tput cols 2>/dev/null || echo 80)
+        while :; do
+            printf '\r\033[K%s' "$(last_output "$label, $((SECONDS - began)) s" | cut -c "1-$columns")" >&2
+            sleep 1
+        done
+    fi
+    say "$label …"
+    while sleep "$REPORT_INTERVAL_S" >/dev/null 2>&1; do
+        say "$(last_output "$label, $((SECONDS - began)) s")"
+    done
+}
+
+# last_output LABEL : the label, and the last line of the step's output that names a package or a module.
+last_output() {
+    local line
+    line=$(awk '/^== /{line=""} /^ *(building|Building|Downloading|Downloaded|Prepared|Installed|Collecting) /{line=$0} END{print line}' "$LOG")
+    if [ -n "$line" ]; then printf '%s: %s' "$1" "${line#"${line%%[! ]*}"}"; else printf '%s …' "$1"; fi
+}
+
+end_report() {
+    if [ -n "$reporter" ]; then
+        kill "$reporter" 2>/dev/null || true
+        wait "$reporter" 2>/dev/null || true
+        reporter=
+    fi
+}
+trap end_report EXIT
 
 # The lock was resolved for 3.11, so that one is asked first.
 find_python() {
@@ -49,56 +111,72 @@ apt_install() {
 
 make_venv() {
     local python=$1
-    "$python" -m venv "$VENV" 2>/dev/null && return
+    "$python" -m venv "$VENV" >>"$LOG" 2>&1 && return
     say "$python has no venv module; asking apt-get for python3-venv."
     rm -rf "$VENV"
-    apt_install python3-venv && "$python" -m venv "$VENV" && return
+    apt_install python3-venv && "$python" -m venv "$VENV" >>"$LOG" 2>&1 && return
     rm -rf "$VENV"
     say "The virtual environment could not be made. Install your system's venv package (Debian, Ubuntu:"
     say "apt-get install python3-venv) and try again."
-    exit 1
+    return 1
 }
 
-# uv takes half a minute where pip takes several; pip alone is enough. Both compile what they install:
-# where PYTHONDONTWRITEBYTECODE is set, each start of the console would compile Django once more.
+# uv takes half a minute where pip takes several; pip alone is enough.
+install_uv() {
+    [ "$("$VENV/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" = "$UV_VERSION" ] ||
+        "$VENV/bin/python" -m pip install --progress-bar off "uv==$UV_VERSION" >>"$LOG" 2>&1 ||
+        say "uv could not be installed; pip installs the packages."
+}
+
 install_locked() {
-    local python=$VENV/bin/python
-    if [ "$("$VENV/bin/uv" --version 2>/dev/null | cut -d' ' -f2)" != "$UV_VERSION" ]; then
-        "$python" -m pip install --quiet "uv==$UV_VERSION" 2>/dev/null || true
-    fi
     if [ -x "$VENV/bin/uv" ]; then
-        VIRTUAL_ENV=$PWD/$VENV "$VENV/bin/uv" pip install --quiet --compile-bytecode --require-hashes -r requirements.lock && return
+        VIRTUAL_ENV=$PWD/$VENV "$VENV/bin/uv" pip install --no-progress --require-hashes -r requirements.lock >>"$LOG" 2>&1 && return
         say "uv could not install the locked packages; trying pip."
     fi
-    "$python" -m pip install --quiet --compile --require-hashes -r requirements.lock
+    "$VENV/bin/python" -m pip install --no-compile --progress-bar off --require-hashes -r requirements.lock >>"$LOG" 2>&1
+}
+
+# Where PYTHONDONTWRITEBYTECODE is set, each start of the console would compile Django once more. Some
+# packages have files for other versions of Python: an error of one file is no failure.
+compile_bytecode() {
+    "$VENV/bin/python" -m compileall -q -j 0 "$VENV"/lib*/python*/site-packages console core_broker namesrv spark_jobs trace >>"$LOG" 2>&1 || true
 }
 
 set_up_venv() {
     local python
-    if [ ! -x "$VENV/bin/python" ]; then
+    rm -f "$LOG"
+    if "$VENV/bin/python" -c 'import pip' 2>/dev/null; then
+        step_number=1
+    else
+        rm -rf "$VENV" # an interrupted first step leaves an incomplete folder
         python=$(find_python)
-        say "Making $VENV with $python ($("$python" --version 2>&1)) and installing the locked packages."
-        say "The first time this downloads about 600 MB (Spark is most of it) and takes a minute or two."
-        make_venv "$python"
+        say "First set-up: packages of about 600 MB are downloaded (Spark is most of it), and the broker's kernel is compiled."
+        say "The set-up takes two to four minutes; the output of the steps is in $LOG."
+        step "virtual environment $VENV with $("$python" --version 2>&1)" make_venv "$python"
     fi
-    if ! install_locked; then
-        say "The locked packages could not be installed; the lines above say which. Nothing was started."
+    step "installer uv $UV_VERSION" install_uv
+    if ! step "packages of requirements.lock" install_locked; then
+        tail -n 15 "$LOG" >&2
+        say "The locked packages could not be installed; the lines above are the end of $LOG. Nothing was started."
         exit 1
     fi
-    build_kernel
-    "$VENV/bin/python" -m compileall -q console core_broker namesrv spark_jobs trace || true
+    step "bytecode of all packages" compile_bytecode
+    step "compiled kernel of the broker" build_kernel
     touch "$VENV/.ready"
 }
 
-# Without it the broker works, at a fraction of the speed.
+# Without the kernel, the broker works at a fraction of the speed.
 build_kernel() {
     if ! command -v cc >/dev/null || [ ! -e /usr/include/zlib.h ]; then
+        say "A C compiler or zlib's header is missing; asking apt-get for gcc, libc6-dev and zlib1g-dev."
         apt_install gcc libc6-dev zlib1g-dev || true
     fi
-    mkdir -p build
-    "$VENV/bin/python" setup.py -q build_ext --inplace --parallel 2 >build/kernel.log 2>&1 || true
-    "$VENV/bin/python" -c 'import core_broker.kernel.sends' 2>/dev/null ||
-        say "The broker's kernel could not be compiled (build/kernel.log); the broker runs without it, more slowly."
+    "$VENV/bin/python" setup.py build_ext --inplace --parallel 2 >>"$LOG" 2>&1 || true
+    if ! "$VENV/bin/python" -c 'import core_broker.kernel.sends' 2>/dev/null; then
+        say "The broker's kernel could not be compiled ($LOG); the broker runs without the kernel, more slowly."
+        say "Install a C compiler and zlib's header (Debian, Ubuntu: apt-get install gcc libc6-dev zlib1g-dev), then:"
+        say "rm $VENV/.ready && make up"
+    fi
 }
 
 # wants PACKAGES PROGRAM… : one of the programs, else the Debian packages that bring it.

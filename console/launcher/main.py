@@ -68,7 +68,8 @@ def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[
         lines.append("  redis        as REDIS_URL says")
     if options.with_demo:
         lines.append(
-            "  demo         a shop; its accounting refuses some payments: see Dead letters"
+            "  demo         a shop; its group accounting rejects some payments on purpose, see the "
+            "page Dead letters"
         )
     notices = [redis_plan.notice, java.notice() if options.with_worker else None]
     return lines + [f"  note: {notice}" for notice in notices if notice]

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from console.environment import HOME_DEFAULT
 from core_broker.limits import PORT_MAX
 
 NAMESRV_PORT = 9876
@@ -18,7 +19,7 @@ CONSOLE_PORT = 8082
 
 EPILOG = """\b
 environment:
-  GANTRY_HOME             folder for data, settings and logs (default ./var)
+  GANTRY_HOME             folder for data, settings and logs (default var/ beside manage.py)
   GANTRY_ADMIN_PASSWORD   password of the first admin; generated and printed once when absent
   PORT, CONSOLE_PORT      port of the console
   REDIS_URL               a Redis or Valkey to use instead of the embedded one
@@ -67,7 +68,7 @@ def parse_options(
 
 def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Command:
     console_port = environ.get("CONSOLE_PORT") or environ.get("PORT") or str(CONSOLE_PORT)
-    home = environ.get("GANTRY_HOME") or "var"
+    home = environ.get("GANTRY_HOME") or str(HOME_DEFAULT)
     return click.Command(
         program,
         help="Start name server, broker, console and background jobs; Ctrl-C stops all."

@@ -51,6 +51,7 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     try:
         django.setup()
+        sys.stdout.write("creates or updates the tables of the console\n")
         call_command("migrate", interactive=False, verbosity=0)
         call_command("ensure_admin")
     except (ImproperlyConfigured, CommandError) as problem:

@@ -166,6 +166,7 @@ class Supervisor:
     async def _run_once(self, service: Service, log: ProgramLog) -> str | None:
         """Run the program until exit; return the ending, None for a completed one-time step."""
         child = Child(service, log)
+        began = time.monotonic()
         try:
             await child.start()
         except OSError as problem:
@@ -174,6 +175,8 @@ class Supervisor:
         try:
             if await child.until_ready():
                 self._ready.add(service.name)
+                state = "done" if service.once else "ready"
+                self._say(f"[{service.name}] {state} after {time.monotonic() - began:.1f} s")
                 self._settled[service.name].set()
                 if service.once:
                     return None

@@ -2,16 +2,28 @@ from pathlib import Path
 
 import pytest
 
+from console.environment import read_environment
 from console.launcher.options import parse_options
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_defaults_are_rocketmqs_ports_on_this_machine_only() -> None:
     options = parse_options([], {})
     assert (options.namesrv_port, options.broker_port, options.console_port) == (9876, 10911, 8082)
     assert options.host == "127.0.0.1"
-    assert options.home == Path("var").resolve()
+    assert options.home == ROOT / "var"
     assert options.with_worker
     assert not options.with_demo
+
+
+def test_the_default_home_does_not_depend_on_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_options([], {}).home == ROOT / "var"
+    assert read_environment({"SECRET_KEY": "given"}).home == ROOT / "var"
+    assert parse_options([], {"GANTRY_HOME": "mine"}).home == tmp_path / "mine"
 
 
 def test_environment_gives_defaults_and_options_win() -> None:

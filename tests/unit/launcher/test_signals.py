@@ -54,6 +54,7 @@ async def supervised(
     try:
         async with asyncio.timeout(DEADLINE_S):
             first = (await process.stdout.readline()).decode()
+            assert (await process.stdout.readline()).startswith(b"[program] ready after ")
             assert await process.stdout.readline() == b"ready\n"
         yield process, int(first.split()[-1])
     finally:

@@ -67,6 +67,15 @@ async def test_programs_start_after_those_they_need_and_stop_before_them(tmp_pat
     assert journal.read_text() == "+namesrv +broker -broker -namesrv "
 
 
+async def test_each_program_is_reported_with_its_start_time(tmp_path: Path) -> None:
+    once = Service(name="setup", command=script("print('tables')"), once=True, needed=True)
+    run = Run(tmp_path, once, sleeper("console", after=("setup",)))
+    await run.until_ready()
+    times = [re.sub(r"[0-9.]+ s$", "… s", line) for line in run.said if line.startswith("[")]
+    assert times == ["[setup] done after … s", "[console] ready after … s"]
+    await run.stop()
+
+
 async def test_ready_means_that_the_http_probe_answers_200(tmp_path: Path, free_port: int) -> None:
     server = Service(
         name="server",

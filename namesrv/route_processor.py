@@ -15,6 +15,7 @@ from msgspec.structs import replace as replace_members
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import RequestRefused
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
     BrokerData,
@@ -25,8 +26,8 @@ from core_broker.remoting.bodies import (
     TopicConfig,
     TopicConfigSerializeWrapper,
     TopicList,
-    decode_body,
     decode_register_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -143,7 +144,7 @@ class RouteProcessor:
     ) -> RemotingCommand:
         """322: return whether a broker must register its topics again; also a heartbeat."""
         header = request.header(QueryDataVersionRequestHeader)
-        sent = decode_body(DataVersion, request.body) if request.body else None
+        sent = decode_request(DataVersion, request.body) if request.body else None
         known = self._routes.data_version(header.broker_addr)
         changed = known is None or known != sent
         if not changed:
@@ -316,7 +317,7 @@ def _digest(request: RemotingCommand, header: RegisterBrokerRequestHeader) -> by
 def _registration(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:
     if request.version >= VERSION_WITH_FILTER_SERVERS or not request.body:
         return decode_register_body(request.body, compressed=compressed)
-    wrapper = decode_body(TopicConfigSerializeWrapper, request.body)
+    wrapper = decode_request(TopicConfigSerializeWrapper, request.body, FRAME_BYTES_MAX)
     return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
 
 

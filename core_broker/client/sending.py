@@ -12,7 +12,7 @@ from typing import Final
 from core_broker.client.answers import refusal
 from core_broker.client.results import SendResult, SendStatus
 from core_broker.errors import ClientError
-from core_broker.limits import MESSAGE_BYTES_MAX, PROPERTIES_BYTES_MAX
+from core_broker.limits import BATCH_MESSAGES_MAX, MESSAGE_BYTES_MAX, PROPERTIES_BYTES_MAX
 from core_broker.message import sysflag
 from core_broker.message.batch import BATCHED_BYTES_MIN, encode_batch
 from core_broker.message.compression import COMPRESS_LEVEL, compress
@@ -212,14 +212,15 @@ def split_batch(
 ) -> list[list[Message]]:
     """Split messages, in order, into batches of at most ``bytes_max`` bytes.
 
-    A message larger than ``bytes_max`` gets a separate batch; `prepare_batch` refuses the batch.
+    A batch has at most BATCH_MESSAGES_MAX messages. A message larger than ``bytes_max`` gets a
+    separate batch; `prepare_batch` refuses the batch.
     """
     batches: list[list[Message]] = []
     free_bytes = 0
     for message in messages:
         text = properties_text(message.properties).encode("utf-8", "replace")
         size = len(message.body) + len(text) + _BATCH_OVERHEAD_BYTES
-        if size > free_bytes or not batches:
+        if size > free_bytes or not batches or len(batches[-1]) == BATCH_MESSAGES_MAX:
             batches.append([])
             free_bytes = bytes_max
         batches[-1].append(message)

@@ -295,9 +295,11 @@ class PythonSends:
                 body = batch[at + _BATCHED_BYTES : body_end]
                 messages.append((record_bytes, body, flag, stored, properties))
                 at = end
+                if len(messages) > BATCH_MESSAGES_MAX:
+                    return None
         except error:
             return None
-        return messages if 0 < len(messages) <= BATCH_MESSAGES_MAX else None
+        return messages or None
 
     def _append(
         self,

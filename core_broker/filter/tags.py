@@ -12,6 +12,8 @@ from core_broker.message.hashing import java_string_hash
 from core_broker.remoting.bodies import EXPRESSION_TAG, SUBSCRIBE_ALL, SubscriptionData
 
 SEPARATOR = "||"
+#: Maximum length of an expression in a pull, characters; as of SQL92 expressions.
+TAG_EXPRESSION_CHARS_MAX = 32_768
 
 
 def parse_subscription(
@@ -26,6 +28,10 @@ def parse_subscription(
     if text in {"", SUBSCRIBE_ALL}:
         return SubscriptionData(
             topic=topic, sub_string=SUBSCRIBE_ALL, expression_type=EXPRESSION_TAG
+        )
+    if len(text) > TAG_EXPRESSION_CHARS_MAX:
+        raise ProtocolError(
+            f"The expression has {len(text)} characters, over {TAG_EXPRESSION_CHARS_MAX}"
         )
     tags = tags_of(text)
     if not tags:

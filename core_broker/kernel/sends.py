@@ -28,7 +28,7 @@ OTHER_FLAGS = cython.declare(int64_t, ~(0x1 | 0x2 | 0x700))
 TOPIC_MAX = cython.declare(cython.int, 127)
 BATCH_HEAD = cython.declare(cython.int, 20)
 BATCHED_MIN = cython.declare(cython.int, 22)
-BATCH_MESSAGES_MAX = cython.declare(cython.int, 32768)
+BATCH_MESSAGES_MAX = cython.declare(cython.int, 4096)
 
 
 @cython.cclass
@@ -359,13 +359,15 @@ def _count_batch(
 ) -> cython.int:
     """Count the messages of a batch, bytes of bodies and properties, and the maximum of keys.
 
-    0 for a malformed batch.
+    0 for a malformed batch, and for more than BATCH_MESSAGES_MAX messages.
     """
     size: int64_t
     body_bytes: int64_t
     properties_bytes: int64_t
     count: cython.int = 0
     while at < end:
+        if count == BATCH_MESSAGES_MAX:
+            return 0
         size = get32(at) if end - at >= BATCHED_MIN else 0
         if size < BATCHED_MIN or size > end - at:
             return 0
@@ -379,4 +381,4 @@ def _count_batch(
         keys[0] += 1 + (properties_bytes + 1) // 2
         at += size
         count += 1
-    return count if count <= BATCH_MESSAGES_MAX else 0
+    return count

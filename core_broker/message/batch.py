@@ -13,9 +13,15 @@ from dataclasses import dataclass
 from struct import error
 
 from core_broker.errors import ProtocolError
+from core_broker.limits import BATCH_KEYS_MAX, BATCH_MESSAGES_MAX, BATCH_PROPERTIES_MAX
 from core_broker.message.layout import SHORT, Layout
 from core_broker.message.model import Message
-from core_broker.message.properties import decode_properties, encode_properties
+from core_broker.message.properties import (
+    PROPERTY_KEYS,
+    PROPERTY_SEPARATOR,
+    decode_properties,
+    encode_properties,
+)
 
 #: The fields before the body of each message.
 BATCHED_HEAD = Layout(
@@ -25,6 +31,11 @@ BATCHED_HEAD = Layout(
 BATCHED_BYTES_MIN = BATCHED_HEAD.size + SHORT.size
 
 _HEAD = BATCHED_HEAD.struct
+_SEPARATOR = PROPERTY_SEPARATOR.encode()
+
+
+class BatchLimitExceeded(ProtocolError):
+    """A batch has too many messages, properties or keys."""
 
 
 @dataclass(slots=True)
@@ -52,9 +63,13 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
 
 
 def decode_batch(body: bytes) -> list[BatchedMessage]:
-    """Decode the body of a batch request; raises ProtocolError for inconsistent lengths."""
+    """Decode the body of a batch request.
+
+    Raises ProtocolError for inconsistent lengths, BatchLimitExceeded at the first message above a
+    limit.
+    """
     messages: list[BatchedMessage] = []
-    at = 0
+    at = property_count = key_count = 0
     try:
         while at < len(body):
             size, _, _, flag, body_bytes = _HEAD.unpack_from(body, at)
@@ -67,8 +82,21 @@ def decode_batch(body: bytes) -> list[BatchedMessage]:
                     f"{end - at} of {len(body) - at}"
                 )
             properties = decode_properties(body[body_end + SHORT.size : end])
+            property_count += 1 + body.count(_SEPARATOR, body_end, end)
+            key_count += properties.get(PROPERTY_KEYS, "").count(" ")
+            _check_counts(len(messages) + 1, property_count, key_count)
             messages.append(BatchedMessage(body[at + _HEAD.size : body_end], properties, flag))
             at = end
     except error as fault:
         raise ProtocolError(f"message {len(messages)} of a batch is cut off: {fault}") from None
     return messages
+
+
+def _check_counts(messages: int, properties: int, keys: int) -> None:
+    for count, limit, what in (
+        (messages, BATCH_MESSAGES_MAX, "messages"),
+        (properties, BATCH_PROPERTIES_MAX, "properties"),
+        (keys, BATCH_KEYS_MAX, "keys"),
+    ):
+        if count > limit:
+            raise BatchLimitExceeded(f"a batch has more than {limit} {what}; send smaller batches")

@@ -23,7 +23,7 @@ from core_broker.remoting.bodies import (
     MessageQueueAssignment,
     QueryAssignmentRequestBody,
     QueryAssignmentResponseBody,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import ResponseCode
@@ -51,7 +51,7 @@ class AssignmentProcessor:
 
     def query(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """QUERY_ASSIGNMENT (400)."""
-        wanted = decode_body(QueryAssignmentRequestBody, request.body)
+        wanted = decode_request(QueryAssignmentRequestBody, request.body)
         if wanted.strategy_name not in _STRATEGIES:
             raise RequestRefused(
                 ResponseCode.INVALID_PARAMETER,

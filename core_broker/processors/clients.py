@@ -24,7 +24,7 @@ from core_broker.remoting.bodies import (
     GetConsumerListByGroupResponseBody,
     HeartbeatData,
     MessageModel,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 
 #: Maximum groups in one heartbeat.
 GROUPS_PER_HEARTBEAT_MAX = 1_000
-#: Maximum subscriptions of one group.
-SUBSCRIPTIONS_PER_GROUP_MAX = 10_000
+#: Maximum subscriptions of all groups in one heartbeat.
+SUBSCRIPTIONS_PER_HEARTBEAT_MAX = 10_000
 
 
 class TableState(NamedTuple):
@@ -86,7 +86,7 @@ class ClientProcessor:
         """HEART_BEAT (34)."""
         ctx = self._ctx
         before = self.table_state()
-        beat = decode_body(HeartbeatData, request.body)
+        beat = decode_request(HeartbeatData, request.body)
         _check_size(beat)
         client = ClientChannel(
             connection, beat.client_id, request.language, request.version, ctx.now_ms()
@@ -149,7 +149,7 @@ class ClientProcessor:
 
     def check_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """CHECK_CLIENT_CONFIG (46): check that the broker supports a consumer's filter."""
-        body = decode_body(CheckClientRequestBody, request.body)
+        body = decode_request(CheckClientRequestBody, request.body)
         subscription = body.subscription_data
         kind = subscription.expression_type
         if is_by_tag(kind):
@@ -211,11 +211,11 @@ def _check_size(beat: HeartbeatData) -> None:
     """Raise RequestRefused for a heartbeat with too many groups, subscriptions or characters."""
     groups = [data.group_name for data in beat.consumer_data_set]
     groups += [data.group_name for data in beat.producer_data_set]
-    topics = [len(data.subscription_data_set) for data in beat.consumer_data_set]
+    topics = sum(len(data.subscription_data_set) for data in beat.consumer_data_set)
     if len(groups) > GROUPS_PER_HEARTBEAT_MAX:
         raise _too_much("groups", len(groups), GROUPS_PER_HEARTBEAT_MAX)
-    if max(topics, default=0) > SUBSCRIPTIONS_PER_GROUP_MAX:
-        raise _too_much("subscriptions of a group", max(topics), SUBSCRIPTIONS_PER_GROUP_MAX)
+    if topics > SUBSCRIPTIONS_PER_HEARTBEAT_MAX:
+        raise _too_much("subscriptions", topics, SUBSCRIPTIONS_PER_HEARTBEAT_MAX)
     longest = max(map(len, (beat.client_id, *groups)))
     if longest > NAME_CHARS_MAX:
         raise _too_much("characters in a name", longest, NAME_CHARS_MAX)

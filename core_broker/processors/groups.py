@@ -14,7 +14,7 @@ from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import (
     SubscriptionGroupConfig,
     SubscriptionGroupList,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import ResponseCode
@@ -37,11 +37,11 @@ class GroupProcessor:
 
     def update(self, connection: Connection, request: RemotingCommand) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP (200)."""
-        self._update(connection, request, [decode_body(SubscriptionGroupConfig, request.body)])
+        self._update(connection, request, [decode_request(SubscriptionGroupConfig, request.body)])
 
     def update_list(self, connection: Connection, request: RemotingCommand) -> None:
         """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST (225): all groups, or none after a bad one."""
-        groups = decode_body(SubscriptionGroupList, request.body).group_config_list
+        groups = decode_request(SubscriptionGroupList, request.body).group_config_list
         if len(groups) > LIST_MAX:
             raise list_too_long("groups", len(groups))
         self._update(connection, request, groups)

@@ -12,7 +12,7 @@ from core_broker.remoting.bodies import (
     LockBatchRequestBody,
     LockBatchResponseBody,
     UnlockBatchRequestBody,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import ResponseCode
@@ -23,8 +23,6 @@ B = TypeVar("B", LockBatchRequestBody, UnlockBatchRequestBody)
 
 #: Maximum queues in one request. Clients with more queues send several requests.
 QUEUES_PER_REQUEST_MAX = 10_000
-#: Maximum body size, bytes. Larger bodies are refused before decoding.
-BODY_BYTES_MAX = 2 * 1024 * 1024
 
 
 class LockProcessor:
@@ -53,9 +51,7 @@ class LockProcessor:
 
 def _body(kind: type[B], request: RemotingCommand) -> B:
     """The body of a request; raises RequestRefused when it would block the event loop."""
-    if len(request.body) > BODY_BYTES_MAX:
-        raise _too_much("bytes", len(request.body), BODY_BYTES_MAX)
-    body = decode_body(kind, request.body)
+    body = decode_request(kind, request.body)
     if len(body.mq_set) > QUEUES_PER_REQUEST_MAX:
         raise _too_much("queues", len(body.mq_set), QUEUES_PER_REQUEST_MAX)
     return body

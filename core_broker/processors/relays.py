@@ -23,7 +23,7 @@ from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import (
     GetConsumerStatusBody,
     MessageQueue,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -146,7 +146,7 @@ async def _status(
         answer = await cast("Connection", member.channel).invoke(command, STATUS_TIMEOUT_MS)
         if answer.code != ResponseCode.SUCCESS or not answer.body:
             return None
-        return decode_body(GetConsumerStatusBody, answer.body).message_queue_table
+        return decode_request(GetConsumerStatusBody, answer.body).message_queue_table
     except (TransportError, ClientError, ProtocolError) as error:
         log.warning("consumer %s did not answer the status request: %s", member.client_id, error)
         return None

@@ -26,7 +26,7 @@ from core_broker.remoting.bodies import (
     ResetOffsetBody,
     ResetOffsetBodyForC,
     TopicConfig,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import LanguageCode, RequestCode, ResponseCode
@@ -84,7 +84,7 @@ class ResetProcessor:
         The group may be offline. All offsets are checked before the first commit.
         """
         header = request.header(ResetOffsetRequestHeader)
-        table = decode_body(ResetOffsetBody, request.body).offset_table
+        table = decode_request(ResetOffsetBody, request.body).offset_table
         topic = self._ctx.topics.get(header.topic)
         check_foreign_group(header.group)
         if topic is None or not table:

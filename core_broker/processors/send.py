@@ -14,9 +14,8 @@ The event loop runs this code for every message of the slow path, so no step wai
 from functools import partial
 
 from core_broker.errors import RequestRefused
-from core_broker.limits import BATCH_MESSAGES_MAX
 from core_broker.message import sysflag
-from core_broker.message.batch import decode_batch
+from core_broker.message.batch import BatchLimitExceeded, decode_batch
 from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -214,14 +213,14 @@ class SendProcessor:
         """
         ctx = self._ctx
         _check_batch(batch)
-        messages = decode_batch(batch.body)
-        if not 0 < len(messages) <= BATCH_MESSAGES_MAX:
-            raise RequestRefused(
-                ResponseCode.MESSAGE_ILLEGAL,
-                f"a batch of {len(messages)} messages; 1 to {BATCH_MESSAGES_MAX} are possible",
-            )
         if len(batch.body) > ctx.config.max_message_size:
             raise put_refusal(ctx.config, PutStatus.MESSAGE_ILLEGAL)
+        try:
+            messages = decode_batch(batch.body)
+        except BatchLimitExceeded as error:
+            raise RequestRefused(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+        if not messages:
+            raise RequestRefused(ResponseCode.MESSAGE_ILLEGAL, "a batch without messages")
         for message in messages:
             refuse_timer(message.properties)
         inners = [

@@ -24,7 +24,7 @@ from core_broker.remoting.bodies import (
     TopicList,
     TopicOffset,
     TopicStatsTable,
-    decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.codes import ResponseCode
@@ -68,7 +68,7 @@ class TopicProcessor:
 
     def update_list(self, connection: Connection, request: RemotingCommand) -> None:
         """UPDATE_AND_CREATE_TOPIC_LIST (18): all topics of the list, or none after a bad one."""
-        topics = decode_body(CreateTopicListRequestBody, request.body).topic_config_list
+        topics = decode_request(CreateTopicListRequestBody, request.body).topic_config_list
         if len(topics) > LIST_MAX:
             raise list_too_long("topics", len(topics))
         self._update(connection, request, topics)

@@ -4,7 +4,7 @@ The layout of a frame is in frame_layout.py. Compatible with RocketMQ's NettyDec
 """
 
 from core_broker.errors import ProtocolError
-from core_broker.limits import FRAME_BYTES_MAX
+from core_broker.limits import FRAME_BYTES_MAX, HEADER_TEXT_BYTES_MAX
 from core_broker.remoting.command import RemotingCommand, decode_parts
 from core_broker.remoting.frame_faults import foreign_protocol
 from core_broker.remoting.frame_layout import (
@@ -78,8 +78,13 @@ class FrameSplitter:
             while end - start >= FRAME_HEAD_BYTES:
                 length, word = unpack_frame_head(view, start)
                 stop = start + LENGTH_BYTES + length
-                header_end = start + FRAME_HEAD_BYTES + (word & HEADER_BYTES_MAX)
-                if header_end > stop or length > self._frame_bytes_max:
+                header_bytes = word & HEADER_BYTES_MAX
+                header_end = start + FRAME_HEAD_BYTES + header_bytes
+                if (
+                    header_end > stop
+                    or length > self._frame_bytes_max
+                    or header_bytes > HEADER_TEXT_BYTES_MAX
+                ):
                     raise self._refusal(length, word)
                 if stop > end:
                     break
@@ -103,6 +108,12 @@ class FrameSplitter:
                 )
             return ProtocolError(
                 f"a frame of {length} bytes is longer than the limit of {self._frame_bytes_max}"
+            )
+        if (word & HEADER_BYTES_MAX) <= length - LENGTH_BYTES:
+            self.oversize = True
+            return ProtocolError(
+                f"a header of {word & HEADER_BYTES_MAX} bytes is longer than the limit of "
+                f"{HEADER_TEXT_BYTES_MAX}"
             )
         return ProtocolError(
             f"a frame of {length} bytes cannot hold a header of {word & HEADER_BYTES_MAX} bytes"

@@ -34,8 +34,8 @@ from core_broker.remoting.bodies import (
 
 #: Maximum topics, so that forged sends cannot exhaust the memory.
 TOPICS_MAX = 100_000
-#: Maximum queues of one topic.
-QUEUES_PER_TOPIC_MAX = 65_536
+#: Maximum queues of a new topic: code 202 visits every queue while the event loop waits.
+QUEUES_PER_TOPIC_MAX = 4_096
 
 #: Bits of `topic_sys_flag`, as in RocketMQ's TopicSysFlag.
 UNIT = 0x1

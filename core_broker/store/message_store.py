@@ -21,6 +21,7 @@ from core_broker.store.files import DiskFiles, Files
 from core_broker.store.flusher import FlushCallback
 from core_broker.store.full_disk import is_disk_full
 from core_broker.store.io_threads import ExecutorMaker, IoThread
+from core_broker.store.key_query import query_result
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, physical_memory
 from core_broker.store.recovery import Progress, Recovery
@@ -326,7 +327,7 @@ class MessageStore:
         """
         search = self._reader.search(topic, key, max_count, begin_ms, end_ms)
         await self.cold_reads.ran(partial(search.run, self._files))
-        return await self.cold_reads.when_warm(partial(self._reader.found, search))
+        return await query_result(self._reader, self.cold_reads, search)
 
     # -- administration --
 

@@ -23,7 +23,7 @@ from core_broker.store.layout import StoreParts
 from core_broker.store.log_reader import LogReader, Wanted
 from core_broker.store.log_scan import Flaw, parse_record
 from core_broker.store.property_filter import PropertyFilter
-from core_broker.store.results import GetResult, GetStatus, QueryResult, QueueUnit
+from core_broker.store.results import GetResult, GetStatus, QueueUnit
 from core_broker.store.unit_layout import BLANK_SIZE, UNIT_BYTES
 
 #: Size of the units scanned by one read, bytes, so that a filter cannot block the event loop.
@@ -259,19 +259,22 @@ class Reader:
         count = min(max_count, self._settings().max_msgs_num_batch)
         return self._index.search(self._hasher.key_hash(topic, key), begin_ms, end_ms, count)
 
-    def found(self, search: KeySearch) -> QueryResult:
-        """Return the messages of a finished search, oldest first.
-
-        The result may contain messages with other keys of the same hash; clients compare keys.
-        """
+    def report_flaws(self, search: KeySearch) -> None:
+        """Report the damage that a finished search met."""
         for path, at, reason in search.flaws:
             self._damage.report(path, at, reason)
-        records = []
-        for offset in sorted(set(search.offsets)):
-            record = self._records.record(offset)
-            if record is not None and self._has_key(record, offset, search):
-                records.append(record)
-        return QueryResult(records, self._index.end_timestamp, max(self._index.end_physical, 0))
+
+    def found(self, search: KeySearch, offset: int) -> bytes | None:
+        """Return the message at an offset of a finished search, if it has a key with the hash.
+
+        The key may be another one of the same hash; clients compare keys.
+        """
+        record = self._records.record(offset)
+        return record if record is not None and self._has_key(record, offset, search) else None
+
+    def reach(self) -> tuple[int, int]:
+        """Return the store time and the physical offset of the index's newest message."""
+        return self._index.end_timestamp, max(self._index.end_physical, 0)
 
     def _has_key(self, record: bytes, offset: int, search: KeySearch) -> bool:
         """Return whether a record has a key with the hash of the search.

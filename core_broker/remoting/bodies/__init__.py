@@ -24,6 +24,7 @@ from core_broker.remoting.bodies.clients import (
 )
 from core_broker.remoting.bodies.codec import (
     decode_body,
+    decode_request,
     encode_body,
 )
 from core_broker.remoting.bodies.enum_names import (
@@ -189,6 +190,7 @@ __all__ = [
     "UnlockBatchRequestBody",
     "decode_body",
     "decode_register_body",
+    "decode_request",
     "encode_body",
     "encode_register_body",
 ]

@@ -13,6 +13,11 @@ from core_broker.remoting import fastjson
 from core_broker.remoting.ext_fields import DECODE_FAULTS
 from core_broker.remoting.fastjson import Dialect
 
+#: Maximum size of a body that a peer sends and the event loop decodes at once, bytes.
+REQUEST_BODY_BYTES_MAX = 2 * 1024 * 1024
+#: Maximum commas, colons and escapes of such a body in fastjson's dialect, which Python parses.
+REQUEST_TOKENS_MAX = 16_000
+
 T = TypeVar("T")
 
 
@@ -21,6 +26,27 @@ def decode_body(kind: type[T], data: bytes) -> T:
     try:
         body: T = _decoder(kind).decode(data)
     except DECODE_FAULTS:
+        return _decode_lenient(kind, data)
+    return body
+
+
+def decode_request(kind: type[T], data: bytes, bytes_max: int = REQUEST_BODY_BYTES_MAX) -> T:
+    """Decode a body that a peer sent to a server; raises ProtocolError, also above a limit.
+
+    The limits come before any work: the decoding holds the event loop.
+    """
+    if len(data) > bytes_max:
+        raise ProtocolError(
+            f"a body of {len(data)} bytes is longer than {bytes_max}, the limit of this request"
+        )
+    try:
+        body: T = _decoder(kind).decode(data)
+    except DECODE_FAULTS:
+        if (tokens := sum(map(data.count, _TOKENS))) > REQUEST_TOKENS_MAX:
+            raise ProtocolError(
+                f"a body is no {kind.__name__} in standard JSON; in another form it may have "
+                f"{REQUEST_TOKENS_MAX} commas, colons and escapes, not {tokens}"
+            ) from None
         return _decode_lenient(kind, data)
     return body
 
@@ -38,6 +64,7 @@ def _decode_lenient(kind: type[T], data: bytes) -> T:
         raise ProtocolError(f"a body is no {kind.__name__}: {fault}") from None
 
 
+_TOKENS = (b",", b":", b"\\")
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 

@@ -19,13 +19,16 @@ from struct import Struct as Layout
 from msgspec import Struct, field
 
 from core_broker.errors import ProtocolError
-from core_broker.limits import DECOMPRESSED_BYTES_MAX
-from core_broker.remoting.bodies.codec import decode_body, encode_body
+from core_broker.limits import FRAME_BYTES_MAX
+from core_broker.remoting.bodies.codec import decode_body, decode_request, encode_body
 from core_broker.remoting.bodies.tables import (
     DataVersion,
     TopicConfig,
     TopicConfigSerializeWrapper,
 )
+
+#: Maximum topics of a compressed registration: their texts are parsed by Python.
+COMPRESSED_TOPICS_MAX = 20_000
 
 _COMPRESS_LEVEL = 9
 _LENGTH = Layout(">i")
@@ -58,10 +61,16 @@ def decode_register_body(data: bytes, *, compressed: bool) -> RegisterBrokerBody
     if not data:
         return RegisterBrokerBody()
     if not compressed:
-        return decode_body(RegisterBrokerBody, data)
+        return decode_request(RegisterBrokerBody, data, FRAME_BYTES_MAX)
     reader = _Reader(_decompress(data))
     version = decode_body(DataVersion, reader.sized())
-    topics = [_topic(reader.sized()) for _ in range(reader.count())]
+    count = reader.count()
+    if count > COMPRESSED_TOPICS_MAX:
+        raise ProtocolError(
+            f"a compressed registration of {count} topics, {COMPRESSED_TOPICS_MAX} are possible; "
+            "set compressedRegister=false"
+        )
+    topics = [_topic(reader.sized()) for _ in range(count)]
     servers = decode_body(list[str], reader.sized())
     return RegisterBrokerBody(
         topic_config_serialize_wrapper=TopicConfigSerializeWrapper(
@@ -74,11 +83,11 @@ def decode_register_body(data: bytes, *, compressed: bool) -> RegisterBrokerBody
 def _decompress(data: bytes) -> bytes:
     decompressor = zlib.decompressobj()
     try:
-        plain = decompressor.decompress(data, DECOMPRESSED_BYTES_MAX + 1)
+        plain = decompressor.decompress(data, FRAME_BYTES_MAX + 1)
     except zlib.error as fault:
         raise ProtocolError(f"a compressed registration does not unpack: {fault}") from None
-    if len(plain) > DECOMPRESSED_BYTES_MAX:
-        raise ProtocolError(f"a registration unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes")
+    if len(plain) > FRAME_BYTES_MAX:
+        raise ProtocolError(f"a registration unpacks to more than {FRAME_BYTES_MAX} bytes")
     return plain
 
 

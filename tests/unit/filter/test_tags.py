@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from core_broker.errors import ProtocolError
 from core_broker.filter import matcher, parse_subscription
-from core_broker.filter.tags import tags_of
+from core_broker.filter.tags import TAG_EXPRESSION_CHARS_MAX, tags_of
 from core_broker.message.hashing import tags_code
 from core_broker.remoting.bodies import SubscriptionData
 
@@ -75,3 +75,10 @@ def test_every_named_tag_is_wanted(tags: list[str]) -> None:
     if subscription.sub_string != "*":
         assert subscription.tags_set == set(tags)
     assert all(accepts(subscription, tag) for tag in tags)
+
+
+def test_the_length_of_an_expression_is_limited() -> None:
+    expression = "t".ljust(TAG_EXPRESSION_CHARS_MAX, "x")
+    assert parse_subscription("T", expression, "TAG").tags_set == {expression}
+    with pytest.raises(ProtocolError, match=f"over {TAG_EXPRESSION_CHARS_MAX}"):
+        parse_subscription("T", expression + "x", "TAG")

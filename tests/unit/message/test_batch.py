@@ -1,9 +1,17 @@
 """The body of a batch request."""
 
+from struct import pack
+
 import pytest
 
 from core_broker.errors import ProtocolError
-from core_broker.message.batch import BatchedMessage, decode_batch, encode_batch
+from core_broker.limits import BATCH_KEYS_MAX, BATCH_MESSAGES_MAX, BATCH_PROPERTIES_MAX
+from core_broker.message.batch import (
+    BatchedMessage,
+    BatchLimitExceeded,
+    decode_batch,
+    encode_batch,
+)
 from core_broker.message.model import Message
 
 BATCH = encode_batch(
@@ -55,3 +63,27 @@ def test_wrong_inner_lengths(at: int) -> None:
     data[at] ^= 0x81
     with pytest.raises(ProtocolError):
         decode_batch(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("count", "properties", "excess"),
+    [
+        (BATCH_MESSAGES_MAX, b"", ""),
+        (BATCH_MESSAGES_MAX + 1, b"", f"{BATCH_MESSAGES_MAX} messages"),
+        (100, b"a\x01\x02" * 5_000, f"{BATCH_PROPERTIES_MAX} properties"),
+        (100, b"KEYS\x01" + b"k " * 5_000, f"{BATCH_KEYS_MAX} keys"),
+    ],
+)
+def test_counts_are_limited(count: int, properties: bytes, excess: str) -> None:
+    one = pack(">IIIIIH", 22 + len(properties), 0, 0, 0, 0, len(properties)) + properties
+    if not excess:
+        assert len(decode_batch(one * count)) == count
+        return
+    with pytest.raises(BatchLimitExceeded, match=f"a batch has more than {excess}"):
+        decode_batch(one * count)
+
+
+def test_the_rest_of_a_batch_above_the_limit_is_not_decoded() -> None:
+    one = pack(">IIIIIH", 22, 0, 0, 0, 0, 0)
+    with pytest.raises(BatchLimitExceeded):
+        decode_batch(one * (BATCH_MESSAGES_MAX + 1) + b"garbage")

@@ -122,6 +122,12 @@ class TestHeartbeat:
                 client_id="c",
                 consumer_data_set=[consumer("CG", *(f"t{n}" for n in range(10_001)))],
             ),
+            HeartbeatData(
+                client_id="c",
+                consumer_data_set=[
+                    consumer(f"CG{group}", *(f"t{n}" for n in range(2_001))) for group in range(5)
+                ],
+            ),
         ],
     )
     async def test_oversize_heartbeats(self, broker: BrokerHarness, body: HeartbeatData) -> None:
@@ -309,7 +315,8 @@ class TestLocks:
     ) -> None:
         response = await broker.ask(code, body=self.body("c", *range(count)))
         assert response.code == 1
-        assert str(response.remark).startswith("a lock request with ")
+        limits = ("a lock request with ", "ProtocolError: a body of ")
+        assert str(response.remark).startswith(limits)
         assert len(broker.ctx.locks) == 0
 
     @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from core_broker.errors import ProtocolError
-from core_broker.remoting import bodies
+from core_broker.remoting import bodies, fastjson
 from core_broker.remoting.bodies import (
     BrokerData,
     ConsumerConnection,
@@ -18,8 +18,10 @@ from core_broker.remoting.bodies import (
     TopicConfig,
     TopicRouteData,
     decode_body,
+    decode_request,
     encode_body,
 )
+from core_broker.remoting.bodies.codec import REQUEST_BODY_BYTES_MAX, REQUEST_TOKENS_MAX
 
 CPP_HEARTBEAT = b"""{"clientID":"9335-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,\
 "consumeType":1,"groupName":"CG","messageModel":1,"subscriptionDataSet":[{"subString":"*",\
@@ -151,3 +153,20 @@ def test_a_table_by_queue_in_java_form() -> None:
 def test_hostile_bodies(data: bytes) -> None:
     with pytest.raises(ProtocolError):
         decode_body(TopicConfig, data)
+
+
+def test_request_bodies_are_limited_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastjson, "loads", None)  # Python's parser must not see such a body
+    oversize = b'{"clientID":"%s"}' % (b"x" * REQUEST_BODY_BYTES_MAX)
+    with pytest.raises(ProtocolError, match=f"longer than {REQUEST_BODY_BYTES_MAX}"):
+        decode_request(HeartbeatData, oversize)
+    for body in (b"[" + b"1," * 20_000 + b",]", b"{a:'" + b"\\u0041" * 20_000 + b"'}"):
+        with pytest.raises(ProtocolError, match=f"may have {REQUEST_TOKENS_MAX} commas"):
+            decode_request(HeartbeatData, body)
+
+
+def test_short_request_bodies_may_have_the_form_of_fastjson() -> None:
+    body = b"{'clientID':'c',producerDataSet:[{groupName:'PG'}],}"
+    assert decode_request(HeartbeatData, body) == decode_body(HeartbeatData, body)
+    group = b'{"groupName":"G","attributes":{%s"z":"z"}}' % (b'"k":"v",' * 100_000)
+    assert decode_request(SubscriptionGroupConfig, group).attributes == {"k": "v", "z": "z"}

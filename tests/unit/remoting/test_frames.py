@@ -5,7 +5,7 @@ from struct import pack
 import pytest
 
 from core_broker.errors import ProtocolError
-from core_broker.limits import FRAME_BYTES_MAX
+from core_broker.limits import FRAME_BYTES_MAX, HEADER_TEXT_BYTES_MAX
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 
@@ -91,3 +91,13 @@ def test_an_empty_feed_changes_nothing() -> None:
     splitter.feed(GOOD[:20])
     assert splitter.feed(b"") == []
     assert len(splitter.feed(GOOD[20:])) == 1
+
+
+def test_a_long_header_is_refused_by_its_length_field() -> None:
+    splitter = FrameSplitter()
+    assert splitter.feed(pack(">II", 4_000_000, HEADER_TEXT_BYTES_MAX)) == []
+    assert splitter.fault is None
+    splitter = FrameSplitter()
+    assert splitter.feed(pack(">II", 4_000_000, HEADER_TEXT_BYTES_MAX + 1)) == []
+    assert splitter.oversize
+    assert f"the limit of {HEADER_TEXT_BYTES_MAX}" in str(splitter.fault)

@@ -6,7 +6,7 @@ from struct import pack
 import pytest
 
 from core_broker.errors import ProtocolError
-from core_broker.limits import DECOMPRESSED_BYTES_MAX
+from core_broker.limits import FRAME_BYTES_MAX
 from core_broker.remoting.bodies import (
     DataVersion,
     RegisterBrokerBody,
@@ -15,6 +15,7 @@ from core_broker.remoting.bodies import (
     decode_register_body,
     encode_register_body,
 )
+from core_broker.remoting.bodies.register import COMPRESSED_TOPICS_MAX
 
 
 def sized(data: bytes) -> bytes:
@@ -89,7 +90,15 @@ def test_broken(data: bytes) -> None:
 
 
 def test_a_bomb_is_refused() -> None:
-    bomb = zlib.compress(bytes(DECOMPRESSED_BYTES_MAX + 1), 9)
+    bomb = zlib.compress(bytes(FRAME_BYTES_MAX + 1), 9)
     assert len(bomb) < 100_000
     with pytest.raises(ProtocolError, match="unpacks to more"):
         decode_register_body(bomb, compressed=True)
+
+
+def test_the_topics_of_a_compressed_registration_are_limited() -> None:
+    topic = sized(b"T1 2 3 6 SINGLE_TAG")
+    count = COMPRESSED_TOPICS_MAX + 1
+    data = zlib.compress(VERSION + pack(">i", count) + topic * count + sized(b"[]"))
+    with pytest.raises(ProtocolError, match=f"{count} topics, {COMPRESSED_TOPICS_MAX} are"):
+        decode_register_body(data, compressed=True)

@@ -16,7 +16,7 @@ KERNEL = Path("core_broker") / "kernel"
 #: Also used as plain Python; core_broker/kernel has its C types.
 SHARED = Path("core_broker") / "remoting" / "connection_state.py"
 #: Compiled in place, with C types in a .pxd file beside the module; plain Python elsewhere.
-IN_PLACE = (Path("trace") / "scan.py",)
+IN_PLACE = tuple(Path("trace") / f"{name}.py" for name in ("scan", "attempts", "facts"))
 
 
 def sources() -> Iterator[tuple[str, Path]]:

@@ -23,7 +23,7 @@ FUNCTION_LINES_MAX = 70
 PURE = (
     *("core_broker/state", "core_broker/filter", "core_broker/message"),
     *("trace/codec.py", "trace/scan.py", "trace/columns.py", "trace/attempts.py"),
-    *("trace/timeline.py", "namesrv/routes.py"),
+    *("trace/timeline.py", "trace/facts.py", "namesrv/routes.py"),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

@@ -84,6 +84,7 @@ def arrow_schema(table: Table) -> "Schema":
         "bigint": pyarrow.int64(),
         "double": pyarrow.float64(),
         "boolean": pyarrow.bool_(),
+        "array<string>": pyarrow.list_(pyarrow.string()),
     }
     return pyarrow.schema([(column.name, types[column.type]) for column in table.columns])
 

@@ -189,4 +189,37 @@ success            boolean  of the group's first attempt; null when its end was 
     ),
 )
 
+#: Derived rows between events and tables, on their way through Spark; not stored. A send has a
+#: null start, a consumer only its first columns.
+FACTS: Final = Table(
+    "facts",
+    "start_ms",
+    _columns(
+        """
+fact               string   send, attempt, or consumer: the first attempt of a group in an hour
+start_ms           bigint   of the attempt, as recorded
+"""
+        + _KEYS
+        + """
+msg_id             string   of the message
+sent_ms            bigint   of the send, or of the first send of the message
+stored_ms          bigint   store time of the message; on its first successful send, and on attempts
+messages           bigint   sent at once; 0 for the further messages of a batch
+bytes              bigint   of the body
+cost_ms            bigint   of the send
+success            boolean  null when the end of an attempt was not recorded
+awaited_groups     array<string> groups with attempts; null unless the message is to be consumed
+retry_times        bigint   null when the start was not recorded
+duration_ms        bigint   of the listener call
+attempt_index      bigint   in causal order, from 0
+attempts           bigint   of the group on the message
+latency_ms         bigint   of the first attempt
+end_to_end_ms      bigint   of the first success
+group_end_to_end_ms bigint  the same, on the first attempt
+is_first_success   boolean  whether the attempt is the first success of the group
+is_dead_letter     boolean  whether the attempt made the message a dead letter
+"""
+    ),
+)
+
 TABLES: Final = {table.name: table for table in (EVENTS, MINUTE, LATENCY, EDGES, SLOW)}

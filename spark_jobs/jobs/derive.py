@@ -21,6 +21,8 @@ from spark_jobs.tables.facts import hours_around
 from trace.lake import EVENTS, HourIndex, Snapshot, replaced_parts
 
 HOURS_PER_CHUNK: Final = 24
+#: Size of the event files per task, bytes; an event takes 10 to 30 bytes.
+EVENT_BYTES_PER_TASK: Final = 2 * 1024 * 1024
 
 
 def chunks_to_derive(
@@ -93,8 +95,8 @@ def _tables(
     datasets: Collection[str],
 ) -> Iterator[dict[str, DataFrame]]:
     """The DataFrames of the tables; empty when there are no events around `hours`."""
-    parts = snapshot.parts.get(EVENTS, {})
-    events = read_events(run.session, run.writer.lake, parts, hours_around(hours))
+    parts, lake = snapshot.parts.get(EVENTS, {}), run.writer.lake
+    events = read_events(run.session, lake, parts, hours_around(hours))
     if events is None:
         yield {}
         return
@@ -104,5 +106,6 @@ def _tables(
         datasets,
         watermark_ms=snapshot.watermark_ms,
         retry_times_max=snapshot.retry_times_max,
+        partitions=1 + lake.size(EVENTS, parts, hours_around(hours)) // EVENT_BYTES_PER_TASK,
     ) as tables:
         yield tables

@@ -17,27 +17,25 @@ def derived_tables(
     *,
     watermark_ms: int,
     retry_times_max: Mapping[str, int],
+    partitions: int,
 ) -> Iterator[dict[str, DataFrame]]:
     """The DataFrames of `datasets` for `hours`, by name.
 
-    `events` must cover `facts.hours_around(hours)`. The intermediate results stay persisted until
-    the block ends.
+    `events` must cover `facts.hours_around(hours)`. The facts stay persisted until the block ends.
     """
-    all_sends = facts.sends(events)
-    all_deliveries = facts.deliveries(events, retry_times_max).persist()
-    sends = rollup.in_hours(all_sends, "sent_ms", hours).persist()
-    deliveries = rollup.in_hours(all_deliveries, "start_ms", hours)
+    derived = facts.facts(events, hours, retry_times_max, partitions=partitions).persist()
+    sends = rollup.in_hours(facts.sends(derived), "sent_ms", hours)
+    attempts = facts.attempts(derived)
     missed = message_flow.never_consumed(
-        events, facts.origins(all_sends), all_deliveries, hours, watermark_ms
-    ).persist()
+        facts.awaited(derived), facts.consumers(derived), hours, watermark_ms
+    )
     frames = {
-        MINUTE: lambda: rollup.per_minute(sends, deliveries),
-        LATENCY: lambda: rollup.latency_histograms(sends, deliveries),
-        EDGES: lambda: message_flow.edges(sends, deliveries, missed),
-        SLOW: lambda: message_flow.slow(deliveries, missed),
+        MINUTE: lambda: rollup.per_minute(sends, attempts),
+        LATENCY: lambda: rollup.latency_histograms(sends, attempts),
+        EDGES: lambda: message_flow.edges(sends, attempts, missed),
+        SLOW: lambda: message_flow.slow(attempts, missed),
     }
     try:
         yield {name: frames[name]() for name in DERIVED if name in datasets}
     finally:
-        for persisted in (missed, sends, all_deliveries):
-            persisted.unpersist()
+        derived.unpersist()

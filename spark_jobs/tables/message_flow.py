@@ -12,9 +12,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from spark_jobs.tables.facts import LOOKBACK_HOURS
 from spark_jobs.tables.rollup import count
-from trace.codec import MessageType
+from trace.facts import LOOKBACK_HOURS
 from trace.lake import HOUR_MS, HourIndex
 from trace.tables import EDGES, NEVER_CONSUMED_REASON, SLOW, SLOW_REASON
 
@@ -25,31 +24,24 @@ NEVER_CONSUMED_AFTER_MS: Final = 10 * 60_000
 
 
 def never_consumed(
-    events: DataFrame,
-    origins: DataFrame,
-    deliveries: DataFrame,
-    hours: Sequence[HourIndex],
-    watermark_ms: int,
+    awaited: DataFrame, consumers: DataFrame, hours: Sequence[HourIndex], watermark_ms: int
 ) -> DataFrame:
     """One row per message stored in `hours` and group without an attempt: (stored_ms, sent_ms,
     topic, producer_group, consumer_group, msg_type, msg_id).
 
-    `deliveries` must cover LOOKBACK_HOURS before `hours` up to the watermark.
+    `consumers` must cover LOOKBACK_HOURS before `hours` up to the watermark.
     """
-    due = origins.where(F.col("stored_ms") <= watermark_ms - NEVER_CONSUMED_AFTER_MS).where(
-        _hour_index("stored_ms").isin(list(hours))
+    due = (
+        awaited.where(F.col("stored_ms") <= watermark_ms - NEVER_CONSUMED_AFTER_MS)
+        .withColumn("hour", _hour_index("stored_ms"))
+        .where(F.col("hour").isin(list(hours)))
+        .drop("consumer_group")
     )
-    waiting = due.where(F.coalesce(F.col("msg_type"), F.lit(0)) != MessageType.DELAY).join(
-        _cancelled(events, due), "msg_id", "left_anti"
-    )
-    expected = waiting.withColumn("hour", _hour_index("stored_ms")).join(
-        F.broadcast(_consuming_groups(deliveries, hours)), ["hour", "topic"]
-    )
-    expected = expected.where(
-        F.col("first_ms_of_group") <= F.col("stored_ms") + NEVER_CONSUMED_AFTER_MS
-    )
-    consumed_by = deliveries.select("msg_id", "consumer_group")
-    return expected.join(consumed_by, ["msg_id", "consumer_group"], "left_anti").select(
+    expected = due.join(F.broadcast(_consuming_groups(consumers, hours)), ["hour", "topic"])
+    return expected.where(
+        (F.col("first_ms_of_group") <= F.col("stored_ms") + NEVER_CONSUMED_AFTER_MS)
+        & ~F.array_contains("awaited_groups", F.col("consumer_group"))
+    ).select(
         "stored_ms",
         "sent_ms",
         "topic",
@@ -60,13 +52,12 @@ def never_consumed(
     )
 
 
-def edges(sends: DataFrame, deliveries: DataFrame, missed: DataFrame) -> DataFrame:
+def edges(sends: DataFrame, attempts: DataFrame, missed: DataFrame) -> DataFrame:
     """Message counts per hour between groups and topics, as `trace.tables.EDGES`."""
     keys = ("hour_ms", "producer_group", "topic", "consumer_group")
-    no_group = F.lit(None).cast("string").alias("consumer_group")
     zero = F.lit(0).cast("bigint")
     sent = (
-        sends.select("*", _hour_ms("sent_ms"), no_group)
+        sends.select("*", _hour_ms("sent_ms"))
         .groupBy(*keys)
         .agg(
             count(F.col("success"), F.col("messages")).alias("messages"),
@@ -79,7 +70,7 @@ def edges(sends: DataFrame, deliveries: DataFrame, missed: DataFrame) -> DataFra
             F.max("sent_ms").alias("last_ms"),
         )
     )
-    consumed_by = deliveries.select(
+    consumed_by = attempts.select(
         _hour_ms("start_ms"),
         *keys[1:],
         (F.col("attempt_index") == 0).alias("is_first"),
@@ -112,16 +103,15 @@ def edges(sends: DataFrame, deliveries: DataFrame, missed: DataFrame) -> DataFra
     return sent.unionByName(consumed).select(*EDGES.names)
 
 
-def slow(deliveries: DataFrame, missed: DataFrame) -> DataFrame:
+def slow(attempts: DataFrame, missed: DataFrame) -> DataFrame:
     """The slowest and the first never-consumed messages, as `trace.tables.SLOW`.
 
     Lists are per hour, topic, group and reason, with at most LISTED_PER_HOUR_MAX messages.
     """
-    end_to_end_ms = F.max("end_to_end_ms").over(Window.partitionBy("msg_id", "consumer_group"))
     waited = (
-        deliveries.where(F.col("stored_ms").isNotNull())
-        .withColumn("end_to_end_ms", end_to_end_ms)
-        .where(F.col("latency_ms").isNotNull())
+        attempts.where(F.col("latency_ms").isNotNull())
+        .drop("end_to_end_ms")
+        .withColumnRenamed("group_end_to_end_ms", "end_to_end_ms")
         .select("*", F.col("start_ms").alias("at_ms"), F.lit(SLOW_REASON).alias("reason"))
     )
     waited = _listed(waited, F.desc("latency_ms"))
@@ -142,26 +132,13 @@ def _listed(frame: DataFrame, order: Column) -> DataFrame:
     return ranked.where(F.col("rank") <= LISTED_PER_HOUR_MAX).drop("rank")
 
 
-def _cancelled(events: DataFrame, due: DataFrame) -> DataFrame:
-    """Ids of messages without a due delivery: recalled messages, and half messages without a
-    commit.
-    """
-    kind, state = F.col("kind"), F.col("transaction_state")
-    recalled = events.where((kind == "Recall") & F.col("success")).select("msg_id")
-    committed = events.where((kind == "EndTransaction") & (state == "COMMIT_MESSAGE"))
-    half = due.where(F.col("msg_type") == MessageType.TRANSACTION_HALF).select("msg_id")
-    return recalled.union(half.join(committed.select("msg_id"), "msg_id", "left_anti"))
-
-
-def _consuming_groups(deliveries: DataFrame, hours: Sequence[HourIndex]) -> DataFrame:
+def _consuming_groups(consumers: DataFrame, hours: Sequence[HourIndex]) -> DataFrame:
     """The consumer groups of each topic, for each of `hours`: (hour, topic, consumer_group,
     first_ms_of_group).
     """
-    seen = (
-        deliveries.where(F.col("topic").isNotNull() & F.col("consumer_group").isNotNull())
-        .groupBy("topic", "consumer_group", _hour_index("start_ms").alias("seen_hour"))
-        .agg(F.min("start_ms").alias("first_ms"))
-    )
+    seen = consumers.groupBy(
+        "topic", "consumer_group", _hour_index("start_ms").alias("seen_hour")
+    ).agg(F.min("start_ms").alias("first_ms"))
     hour_array = F.array(*(F.lit(hour).cast("bigint") for hour in hours))
     known_hours = F.filter(
         hour_array, lambda hour: F.col("seen_hour").between(hour - LOOKBACK_HOURS, hour)

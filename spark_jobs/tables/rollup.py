@@ -22,10 +22,10 @@ _COUNTS: Final = tuple(
 )
 
 
-def per_minute(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
+def per_minute(sends: DataFrame, attempts: DataFrame) -> DataFrame:
     """The counters and exact percentiles of each minute, as `trace.tables.MINUTE`."""
     sent = (
-        sends.select("*", _minute("sent_ms"), F.lit(None).cast("string").alias("consumer_group"))
+        sends.select("*", _minute("sent_ms"))
         .groupBy(*_KEYS)
         .agg(
             F.sum("messages").alias("sends"),
@@ -33,21 +33,23 @@ def per_minute(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
             count(F.col("success"), F.col("bytes")).alias("bytes"),
             *_spread("cost_ms", "send_cost"),
         )
+        .transform(_split, ["send_cost"])
     )
     consumed = (
-        deliveries.select("*", _minute("start_ms"))
+        attempts.select("*", _minute("start_ms"))
         .groupBy(*_KEYS)
         .agg(
             F.count("*").alias("attempts"),
             count(F.col("success")).alias("successes"),
             count(~F.col("success")).alias("failures"),
-            count(~F.col("finished")).alias("unfinished"),
+            count(F.col("success").isNull()).alias("unfinished"),
             count(F.col("retry_times") > 0).alias("retries"),
             count(F.col("is_dead_letter")).alias("dead_letters"),
             count(F.col("attempt_index") == 0).alias("deliveries"),
             count(F.col("is_first_success")).alias("consumed"),
             *(part for name in _CONSUME_MEASURES for part in _spread(f"{name}_ms", name)),
         )
+        .transform(_split, _CONSUME_MEASURES)
         .withColumn(
             "success_rate", F.try_divide("successes", F.col("successes") + F.col("failures"))
         )
@@ -56,14 +58,10 @@ def per_minute(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
     return both.fillna(0, subset=list(_COUNTS)).select(*MINUTE.names)
 
 
-def latency_histograms(sends: DataFrame, deliveries: DataFrame) -> DataFrame:
+def latency_histograms(sends: DataFrame, attempts: DataFrame) -> DataFrame:
     """Histogram counts of the measures of `per_minute`, as `trace.tables.LATENCY`."""
-    no_group = F.lit(None).cast("string").alias("consumer_group")
-    keys = ("topic", "producer_group")
-    costs = sends.select(
-        _minute("sent_ms"), *keys, no_group, "msg_type", *_bucket("send_cost", "cost_ms")
-    )
-    waits = deliveries.select(_minute("start_ms"), *keys, "consumer_group", "msg_type", "*")
+    costs = sends.select("*", _minute("sent_ms")).select(*_KEYS, *_bucket("send_cost", "cost_ms"))
+    waits = attempts.select(_minute("start_ms"), "*")
     buckets = costs
     for measure in _CONSUME_MEASURES:
         measured = waits.where(F.col(f"{measure}_ms").isNotNull())
@@ -88,8 +86,18 @@ def _minute(time_column: str) -> Column:
 
 
 def _spread(column: str, name: str) -> list[Column]:
-    percentiles = [F.percentile(column, level).alias(f"{name}_{p}") for p, level in LEVELS.items()]
-    return [*percentiles, F.max(column).cast("double").alias(f"{name}_max")]
+    levels = F.array(*map(F.lit, LEVELS.values()))
+    return [
+        F.percentile(column, levels).alias(name),
+        F.max(column).cast("double").alias(f"{name}_max"),
+    ]
+
+
+def _split(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The percentiles in columns of their own."""
+    return frame.withColumns(
+        {f"{name}_{p}": F.col(name)[at] for name in names for at, p in enumerate(LEVELS)}
+    )
 
 
 def _bucket(measure: str, column: str) -> tuple[Column, Column]:

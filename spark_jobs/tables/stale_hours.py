@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark_jobs.tables.facts import COST_MAX_MS
 from spark_jobs.tables.message_flow import NEVER_CONSUMED_AFTER_MS
+from trace.attempts import COST_MAX_MS
 from trace.lake import HOUR_MS, HourIndex, hour_of
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from spark_jobs.tables import facts, message_flow, rollup
-from spark_jobs.tables.stale_hours import invalidated_hours, newly_overdue_hours
+from spark_jobs.tables.stale_hours import changed_hours, invalidated_hours, newly_overdue_hours
 from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.lake import HOUR_MS
@@ -72,9 +72,16 @@ def consumed(
     ]
 
 
+def facts_of(
+    spark: SparkSession, records: list[TraceRecord], limits: dict[str, int] | None = None
+) -> DataFrame:
+    hours = range(HOUR, HOUR + 2)
+    return facts.facts(events_of(spark, records), hours, limits or {}, partitions=2)
+
+
 def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[Any, ...], Row]:
-    events = events_of(spark, records)
-    frame = rollup.per_minute(facts.sends(events), facts.deliveries(events))
+    derived = facts_of(spark, records)
+    frame = rollup.per_minute(facts.sends(derived), facts.attempts(derived))
     return {
         (
             (row.minute_ms - START_MS) // 60_000,
@@ -121,13 +128,20 @@ def test_minutes_count_sends_and_consumption(spark: SparkSession) -> None:
 def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
     begin_only, end_only = consumed(500, "A", "r1")[0], consumed(900, "B", "r2", cost_ms=50)[1]
     rows = {
-        row.msg_id: row
-        for row in facts.attempts(events_of(spark, [begin_only, end_only])).collect()
+        row.msg_id: row for row in facts.attempts(facts_of(spark, [begin_only, end_only])).collect()
     }
-    assert (rows["A"].finished, rows["A"].success, rows["A"].duration_ms) == (False, None, None)
+    assert (rows["A"].success, rows["A"].duration_ms) == (None, None)
     assert rows["A"].start_ms == START_MS + 500
-    assert (rows["B"].finished, rows["B"].success, rows["B"].retry_times) == (True, True, None)
+    assert (rows["B"].success, rows["B"].duration_ms, rows["B"].retry_times) == (True, 50, None)
     assert (rows["B"].start_ms, rows["B"].consumer_group) == (START_MS + 900, "billing")
+
+
+def test_an_end_without_a_time_has_its_cost(spark: SparkSession) -> None:
+    """Clients before 4.9.4 record no time in SubAfter: the store time is seconds too late."""
+    begin, end = consumed(500, "A", "r1", cost_ms=7)
+    untimed = msgspec.structs.replace(end, timestamp_ms=None, group="")
+    (row,) = facts.attempts(facts_of(spark, [sent(0, "A"), begin, untimed])).collect()
+    assert (row.start_ms, row.duration_ms, row.end_to_end_ms) == (START_MS + 500, 7, 507)
 
 
 def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> None:
@@ -135,8 +149,8 @@ def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> No
     records: list[TraceRecord] = []
     for i in range(count):
         records += [sent(i, f"M{i:02}", cost_ms=2), *consumed(i + 1 + i * 100, f"M{i:02}", f"r{i}")]
-    events = events_of(spark, records)
-    sends, deliveries = facts.sends(events), facts.deliveries(events)
+    derived = facts_of(spark, records)
+    sends, deliveries = facts.sends(derived), facts.attempts(derived)
 
     buckets = rollup.latency_histograms(sends, deliveries).collect()
     by_measure: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -148,7 +162,7 @@ def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> No
         expected[bucket_of(i * 100)] += 1
     assert by_measure["latency"] == expected
 
-    missed = missed_in(events, watermark_ms=START_MS + HOUR_MS)
+    missed = missed_in(derived, watermark_ms=START_MS + HOUR_MS)
     slow = sorted(message_flow.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
     assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
     assert {(row.reason, row.at_ms - row.start_ms, row.attempts) for row in slow} == {
@@ -156,9 +170,9 @@ def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> No
     }
 
 
-def missed_in(events: DataFrame, watermark_ms: int) -> DataFrame:
-    origins, deliveries = facts.origins(facts.sends(events)), facts.deliveries(events)
-    return message_flow.never_consumed(events, origins, deliveries, [HOUR], watermark_ms)
+def missed_in(derived: DataFrame, watermark_ms: int) -> DataFrame:
+    awaited, consumers = facts.awaited(derived), facts.consumers(derived)
+    return message_flow.never_consumed(awaited, consumers, [HOUR], watermark_ms)
 
 
 def test_never_consumed_messages(spark: SparkSession) -> None:
@@ -186,8 +200,8 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
         *consumed(3_000, "had", "r3", group="mail"),
         sent(late, "fresh"),
     ]
-    events = events_of(spark, records)
-    found = missed_in(events, watermark_ms=START_MS + late + 5_000)
+    derived = facts_of(spark, records)
+    found = missed_in(derived, watermark_ms=START_MS + late + 5_000)
     assert sorted((row.msg_id, row.consumer_group) for row in found.collect()) == [
         ("batch1", "billing"),
         ("batch1", "mail"),
@@ -199,8 +213,8 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
     ]
     # A group whose first event came much later was not expected to consume the messages.
     first_late = [*records, *consumed(late + 15_000, "had", "r9", group="new")]
-    events = events_of(spark, first_late)
-    missed = missed_in(events, watermark_ms=START_MS + 2 * late)
+    derived = facts_of(spark, first_late)
+    missed = missed_in(derived, watermark_ms=START_MS + 2 * late)
     assert {row.consumer_group for row in missed.collect() if row.msg_id == "missed"} == {
         "billing",
         "mail",
@@ -208,7 +222,7 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
     by_edge = {
         (row.topic, row.consumer_group): row
         for row in message_flow.edges(
-            facts.sends(events), facts.deliveries(events), missed
+            facts.sends(derived), facts.attempts(derived), missed
         ).collect()
     }
     orders = by_edge["orders", None]
@@ -216,15 +230,15 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
     assert (orders.first_ms, orders.last_ms) == (START_MS, START_MS + late)
     billing = by_edge["orders", "billing"]
     assert (billing.messages, billing.attempts, billing.never_consumed) == (2, 2, 3)
-    slow = message_flow.slow(facts.deliveries(events), missed)
+    slow = message_flow.slow(facts.attempts(derived), missed)
     listed = [row for row in slow.collect() if row.reason == "never_consumed"]
     assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
 
 
 def test_frames_have_the_declared_columns(spark: SparkSession) -> None:
-    events = events_of(spark, [sent(0, "A"), *consumed(5, "A", "r")])
-    sends, deliveries = facts.sends(events), facts.deliveries(events)
-    missed = missed_in(events, START_MS)
+    derived = facts_of(spark, [sent(0, "A"), *consumed(5, "A", "r")])
+    sends, deliveries = facts.sends(derived), facts.attempts(derived)
+    missed = missed_in(derived, START_MS)
     for table, frame in (
         (MINUTE, rollup.per_minute(sends, deliveries)),
         (LATENCY, rollup.latency_histograms(sends, deliveries)),
@@ -273,7 +287,7 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession,
     everything = [record for records in journeys.values() for record in records if records]
     rows: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     limits = {"mail": 2, "stock": 1}
-    for row in facts.deliveries(events_of(spark, everything), limits).collect():
+    for row in facts.attempts(facts_of(spark, everything, limits)).collect():
         rows[row.msg_id][row.consumer_group].append(row)
 
     for msg_id, records in journeys.items():
@@ -284,7 +298,7 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession,
             assert len(mine) == len(journey.attempts)
             states = [attempt.state for attempt in journey.attempts]
             assert sum(row.success is True for row in mine) == states.count(AttemptState.SUCCEEDED)
-            assert sum(not row.finished for row in mine) == states.count(AttemptState.UNFINISHED)
+            assert sum(row.success is None for row in mine) == states.count(AttemptState.UNFINISHED)
             waited = [row.latency_ms for row in mine if row.latency_ms is not None]
             expected = journey.latencies.store_to_consume_ms
             assert waited == ([] if expected is None else [expected]), (msg_id, records)
@@ -313,8 +327,12 @@ def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> Non
         return later
 
     def hours(new: list[TraceRecord], older: list[TraceRecord]) -> list[int]:
-        found = invalidated_hours(events_of(spark, new), events_of(spark, older))
-        return sorted(row.hour - HOUR for row in found.collect())
+        events = events_of(spark, new)
+        (batch,) = events.toArrow().combine_chunks().to_batches()
+        older_hours = invalidated_hours(events, events_of(spark, older)).collect()
+        return sorted(
+            hour - HOUR for hour in {*changed_hours(batch), *(r.hour for r in older_hours)}
+        )
 
     begin, end = consumed(0, "A", "r1")
     retry = at(5, consumed(0, "A", "r2", retry_times=1))

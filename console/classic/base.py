@@ -4,7 +4,7 @@ As in Classic, a failed call answers HTTP 200 with status -1 and the cause in `e
 Classic, a missing sign-in answers 401 and a missing permission 403, with the same body.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -14,7 +14,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.api.problems import problem_response
-from console.gateway import Cluster, GatewayError, Unusable, gateway
+from console.gateway import (
+    Answer,
+    Cluster,
+    ClusterUnreachable,
+    GatewayError,
+    Unusable,
+    gateway,
+)
+
+T = TypeVar("T")
 
 FAILED = -1
 #: Classic's value for unknown numbers; Classic has no null.
@@ -48,6 +57,16 @@ class ClassicCall(APIView):
 
     def flag(self, name: str) -> bool:
         return self.request.query_params.get(name, "").lower() == "true"
+
+
+def whole(answer: Answer[T]) -> T:
+    """Return the value of a complete answer; raise ClusterUnreachable when a broker is missing.
+
+    Classic's bodies cannot mark stale or missing values, and Classic itself fails such a call.
+    """
+    if answer.failures:
+        raise ClusterUnreachable(answer.failures[0].reason, failures=answer.failures)
+    return answer.value
 
 
 def success(data: Any) -> Response:

@@ -8,7 +8,7 @@ import msgspec
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, number, success
+from console.classic.base import ClassicCall, number, success, whole
 from console.gateway.clients import all_clients
 from console.gateway.groups.listing import GroupRow, group_rows, group_settings
 from console.gateway.groups.members import (
@@ -27,7 +27,7 @@ GROUPS_ASKED_MAX = 500
 
 class GroupList(ClassicCall):
     def get(self, request: Request) -> Response:
-        rows = self.cluster.ask(group_rows).value
+        rows = whole(self.cluster.ask(group_rows))
         if self.flag("skipSysGroup"):
             rows = tuple(row for row in rows if not row.system)
         return success(self.infos(rows[:GROUPS_ASKED_MAX]))
@@ -35,8 +35,8 @@ class GroupList(ClassicCall):
     def infos(self, rows: Iterable[GroupRow]) -> list[dict[str, Any]]:
         shown = list(rows)
         names = tuple(row.name for row in shown)
-        members = self.cluster.ask(clients_of, names).value
-        numbers = self.cluster.ask(metrics_of_groups, names).value
+        members = whole(self.cluster.ask(clients_of, names))
+        numbers = whole(self.cluster.ask(metrics_of_groups, names))
         return [group_info(row, members.get(row.name), numbers.get(row.name)) for row in shown]
 
 
@@ -44,7 +44,7 @@ class GroupOne(GroupList):
     def get(self, request: Request) -> Response:
         name = self.text("consumerGroup")
         self.cluster.ask(group_settings, name)  # raises NotFound for an unknown group
-        rows = [row for row in self.cluster.ask(group_rows).value if row.name == name]
+        rows = [row for row in whole(self.cluster.ask(group_rows)) if row.name == name]
         return success(self.infos(rows)[0])
 
 
@@ -52,14 +52,14 @@ class GroupTopics(ClassicCall):
     def get(self, request: Request) -> Response:
         """Offsets of the group by topic and queue."""
         name = self.text("consumerGroup")
-        queues = self.cluster.ask(queue_progress, name).value
-        owners = self.cluster.ask(queue_owners, name).value
+        queues = whole(self.cluster.ask(queue_progress, name))
+        owners = whole(self.cluster.ask(queue_owners, name))
         return success(consumer_infos(with_owners(queues, owners)))
 
 
 class GroupConnection(ClassicCall):
     def get(self, request: Request) -> Response:
-        members = self.cluster.ask(group_clients, self.text("consumerGroup")).value
+        members = whole(self.cluster.ask(group_clients, self.text("consumerGroup")))
         return success(
             {
                 "connectionSet": [connection(client) for client in members.clients],
@@ -77,7 +77,7 @@ class GroupConnection(ClassicCall):
 class ProducerConnection(ClassicCall):
     def get(self, request: Request) -> Response:
         group = self.text("producerGroup")
-        clients = self.cluster.ask(all_clients).value.clients
+        clients = whole(self.cluster.ask(all_clients)).clients
         producers = [client for client in clients if group in client.producer_groups]
         return success({"connectionSet": [connection(client) for client in producers]})
 

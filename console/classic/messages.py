@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, success
+from console.classic.base import ClassicCall, success, whole
 from console.frame.access import Need, needs
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
@@ -36,7 +36,7 @@ class ViewMessage(ClassicCall):
     def get(self, request: Request) -> Response:
         """A message by message id or offset message id, and the delivery state by group."""
         ref = one_message(self.cluster, self.text("msgId"), request.query_params.get("topic", ""))
-        groups = self.cluster.ask(deliveries, ref.message.offset_msg_id).value
+        groups = whole(self.cluster.ask(deliveries, ref.message.offset_msg_id))
         tracks = [
             {
                 "consumerGroup": delivery.group,
@@ -50,7 +50,7 @@ class ViewMessage(ClassicCall):
 
 class MessagesByKey(ClassicCall):
     def get(self, request: Request) -> Response:
-        result = self.cluster.ask(by_key, self.text("topic"), self.text("key")).value
+        result = whole(self.cluster.ask(by_key, self.text("topic"), self.text("key")))
         return success([message_view(ref.message) for ref in result.refs])
 
 
@@ -120,7 +120,7 @@ def page_of(cluster: Cluster, topic: str, fields: dict[str, Any]) -> dict[str, A
     end = between(fields, "end", 0, MOMENT_MS_MAX, 0) or None
     cursor: str | None = None
     for number in range(1, page + 1):
-        listed = cluster.ask(browse, topic, begin, end, cursor, size).value
+        listed = whole(cluster.ask(browse, topic, begin, end, cursor, size))
         cursor = listed.next_cursor
         if cursor is None:
             rows = listed.rows if number == page else ()
@@ -147,8 +147,10 @@ def page_of(cluster: Cluster, topic: str, fields: dict[str, Any]) -> dict[str, A
 def one_message(cluster: Cluster, msg_id: str, topic: str) -> MessageRef:
     """The message with a message id or offset message id; the first stored message if retries share
     the id."""
-    refs = cluster.ask(find, msg_id, topic[:255]).value.refs
+    answer = cluster.ask(find, msg_id, topic[:255])
+    refs = answer.value.refs
     if not refs:
+        whole(answer)  # a broker that is down may have the message
         raise NotFound(_("No message with ID “%(id)s”.") % {"id": msg_id})
     return min(refs, key=lambda ref: ref.message.store_timestamp)
 

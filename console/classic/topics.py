@@ -6,9 +6,9 @@ import msgspec
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.classic.base import ClassicCall, success
+from console.classic.base import ClassicCall, success, whole
 from console.classic.groups import consumer_infos
-from console.gateway import GatewayError
+from console.gateway import NotFound
 from console.gateway.brokers.listing import broker_details, cluster_map
 from console.gateway.groups.progress import queue_progress
 from console.gateway.topics.listing import TopicRow, topic_detail, topic_rows
@@ -19,20 +19,21 @@ from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 class ClusterList(ClassicCall):
     def get(self, request: Request) -> Response:
         """Brokers by cluster with runtime info."""
-        info = self.cluster.ask(cluster_map).value
+        info = whole(self.cluster.ask(cluster_map))
         servers: dict[str, dict[str, Any]] = {}
         for name in info.broker_addr_table:
-            try:
-                details = self.cluster.ask(broker_details, name).value
-            except GatewayError:  # an unreachable broker must not fail the list
-                details = ()
-            servers[name] = {str(detail.row.ref.id): dict(detail.table) for detail in details}
+            details = self.cluster.ask(broker_details, name).value
+            servers[name] = {  # a broker that is down must not fail the list
+                str(detail.row.ref.id): dict(detail.table)
+                for detail in details
+                if not detail.row.down
+            }
         return success({"clusterInfo": msgspec.to_builtins(info), "brokerServer": servers})
 
 
 class TopicNames(ClassicCall):
     def get(self, request: Request) -> Response:
-        rows = self.cluster.ask(topic_rows).value
+        rows = whole(self.cluster.ask(topic_rows))
         if self.flag("skipSysProcess"):
             rows = tuple(row for row in rows if kind_of(row) != "SYSTEM")
         if self.flag("skipRetryAndDlq"):
@@ -42,7 +43,7 @@ class TopicNames(ClassicCall):
 
 class TopicTypes(ClassicCall):
     def get(self, request: Request) -> Response:
-        rows = self.cluster.ask(topic_rows).value
+        rows = whole(self.cluster.ask(topic_rows))
         return success(
             {
                 "topicNameList": [row.name for row in rows],
@@ -54,7 +55,7 @@ class TopicTypes(ClassicCall):
 class TopicStats(ClassicCall):
     def get(self, request: Request) -> Response:
         topic = self.text("topic")
-        queues = self.cluster.ask(topic_detail, topic).value.queues
+        queues = whole(self.cluster.ask(topic_detail, topic)).queues
         return success(
             {
                 "offsetTable": {
@@ -73,8 +74,8 @@ class TopicStats(ClassicCall):
 class TopicRoute(ClassicCall):
     def get(self, request: Request) -> Response:
         topic = self.text("topic")
-        configs = self.cluster.ask(topic_detail, topic).value.configs
-        table = self.cluster.ask(cluster_map).value.broker_addr_table
+        configs = whole(self.cluster.ask(topic_detail, topic)).configs
+        table = whole(self.cluster.ask(cluster_map)).broker_addr_table
         return success(
             {
                 "orderTopicConf": None,
@@ -101,10 +102,10 @@ class TopicConsumers(ClassicCall):
         """Offsets of each group by queue of the topic."""
         topic = self.text("topic")
         infos: dict[str, Any] = {}
-        for group in self.cluster.ask(topic_metrics, topic).value.groups:
+        for group in whole(self.cluster.ask(topic_metrics, topic)).groups:
             try:
-                queues = self.cluster.ask(queue_progress, group).value
-            except GatewayError:  # the group was deleted meanwhile
+                queues = whole(self.cluster.ask(queue_progress, group))
+            except NotFound:  # the group was deleted meanwhile
                 continue
             for info in consumer_infos([queue for queue in queues if queue.topic == topic]):
                 infos[group] = info
@@ -113,14 +114,14 @@ class TopicConsumers(ClassicCall):
 
 class TopicConsumerNames(ClassicCall):
     def get(self, request: Request) -> Response:
-        groups = self.cluster.ask(topic_metrics, self.text("topic")).value.groups
+        groups = whole(self.cluster.ask(topic_metrics, self.text("topic"))).groups
         return success({"groupList": list(groups)})
 
 
 class TopicConfigs(ClassicCall):
     def get(self, request: Request) -> Response:
         topic = self.text("topic")
-        configs = self.cluster.ask(topic_detail, topic).value.configs
+        configs = whole(self.cluster.ask(topic_detail, topic)).configs
         return success(
             [
                 {

@@ -71,10 +71,16 @@ def database_problem() -> str | None:
 
 def cluster_problem(cluster: Cluster) -> str | None:
     try:
-        known = cluster.ask(cluster_map).value.broker_addr_table
+        answer = cluster.ask(cluster_map)
     except GatewayError as problem:
         return str(problem.detail)
-    return None if known else f"no broker is registered at {cluster.namesrv_addr}"
+    if answer.failures:  # the value then has the remembered brokers
+        return answer.failures[0].reason
+    return (
+        None
+        if answer.value.broker_addr_table
+        else f"no broker is registered at {cluster.namesrv_addr}"
+    )
 
 
 def for_readers(

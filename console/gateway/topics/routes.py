@@ -17,21 +17,24 @@ from core_broker.remoting.codes import ResponseCode
 async def reading_route(session: ClusterSession, topic: str) -> TopicRouteData:
     """Return the name server's route, with the brokers that left the name server.
 
-    Raises NotFound when no broker is known to have the topic.
+    Raises NotFound when no broker is known to have the topic, or the name server's failure.
     """
-    route, failure = TopicRouteData(), None
+    route = TopicRouteData()
+    failure: Exception | None = None
     try:
         route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
         failure = no_such_topic(topic)
-    except TransportError:
+    except TransportError as unreachable:
         if not session.known.all():
             raise
+        failure = unreachable
     await masters(session)  # brings the registrations up to date
     listed = {broker.broker_name for broker in route.broker_datas}
-    if all(broker.registered for broker in session.known.all()) and (listed or failure):
+    complete = all(broker.registered for broker in session.known.all())
+    if complete and not isinstance(failure, TransportError):
         return _found(route, failure)
     try:
         configs = (await session.ask(topic_configs)).value
@@ -54,11 +57,10 @@ async def reading_route(session: ClusterSession, topic: str) -> TopicRouteData:
                 topic_sys_flag=config.topic_sys_flag,
             )
         )
-    whole = TopicRouteData(broker_datas=broker_datas, queue_datas=queue_datas)
-    return _found(whole, no_such_topic(topic))
+    return _found(TopicRouteData(broker_datas=broker_datas, queue_datas=queue_datas), failure)
 
 
-def _found(route: TopicRouteData, failure: GatewayError | None) -> TopicRouteData:
+def _found(route: TopicRouteData, failure: Exception | None) -> TopicRouteData:
     if not route.broker_datas and failure is not None:
         raise failure
     return route

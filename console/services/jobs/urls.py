@@ -8,6 +8,7 @@ app_name = "jobs"
 
 urlpatterns = [
     path("jobs/", views.JobListPage.as_view(), name="list"),
+    path("jobs/missing/", views.MissingPart.as_view(), name="missing"),
     path("jobs/start/<str:kind>/", views.StartPage.as_view(), name="start"),
     path("jobs/<int:number>/", views.JobPage.as_view(), name="detail"),
     path("jobs/<int:number>/cancel/", views.CancelPage.as_view(), name="cancel"),

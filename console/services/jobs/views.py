@@ -1,6 +1,7 @@
 """Pages of jobs: list, detail, start, pause, resume, cancel, files."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -19,6 +20,7 @@ from console.services.jobs import actions, files, kinds, ledger, spark
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
+from console.services.jobs.workers import worker_problem
 from console.web.dependencies import redis_problem
 
 PAGE_JOBS = 25
@@ -67,9 +69,27 @@ class JobListPage(ClusterPage):
             state=state,
             by_hand=[(each, may(request.user, each.need)) for each in kinds.by_hand()],
             minutes=settings.JOB_MINUTES.get("ingest"),
-            redis_problem=redis_problem(),
-            spark=None if getattr(request, "htmx", False) else spark.availability(),
+            **({} if getattr(request, "htmx", False) else missing_requirements()),
         )
+
+
+class MissingPart(ClusterPage):
+    """What is missing to run jobs; the list of jobs polls this part."""
+
+    template = "jobs/missing.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.show(title=_("Jobs"), **missing_requirements())
+
+
+def missing_requirements() -> dict[str, Any]:
+    """Return what jobs need: Redis, a worker, Spark."""
+    no_redis = redis_problem()
+    return {
+        "redis_problem": no_redis,
+        "worker_problem": None if no_redis else worker_problem(),
+        "spark": spark.availability(),
+    }
 
 
 class JobPage(ClusterPage):

@@ -170,7 +170,7 @@
 
   setInterval(() => {
     const silent = Date.now() - newest > 3 * intervalMs;
-    if (state.dataset.state === "live" && silent) say("stale");
+    if (["live", "partly"].includes(state.dataset.state) && silent) say("stale");
   }, 1000);
   connect();
 })();

@@ -3,9 +3,7 @@
 Each test kills a real broker or name server of a cluster of its own.
 """
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -13,107 +11,64 @@ from django.test import Client
 from pytest_django import Settings
 
 from console.audit.models import AuditRow
-from console.gateway import gateway
-from console.services.clusters.models import KnownBroker
-from tests.api.conftest import Api, browser
-from tests.api.traffic import Traffic, poll
+from console.gateway import BrokerRef, KnownBroker, gateway
+from console.services.clusters import memory, models
+from tests.api.conftest import browser
+from tests.api.outages import Own, check_failures_of_the_api, check_red_with_last_values
+from tests.api.traffic import poll
 from tests.support.cluster import Cluster
-
-PAGES = ("", "brokers/", "topics/", "groups/", "clients/", "producers/", "dlq/")
-#: Texts of empty lists, which an outage must never show.
-NONE_YET = (
-    "No topics yet",
-    "No consumer groups yet",
-    "No clients connected",
-    "No producers connected",
-    "No dead letters",
-    "No lag",
-    "all brokers up",
-)
-
-
-class Own:
-    """A cluster that belongs to one test, with a topic, a group and a console."""
-
-    def __init__(self, cluster: Cluster, user: User) -> None:
-        self.cluster = cluster
-        self.api = Api(user)
-        self.page = browser(user)
-        self.traffic = Traffic(cluster.namesrv_addr, cluster.broker_addr)
-        self.topic = self.traffic.topic("orders")
-        self.group = self.traffic.group("accounting")
-        self.traffic.send(self.topic, 3)
-
-    def see_everything(self) -> None:
-        """Open each page once, so that the console knows the values before the outage."""
-        for path in PAGES:
-            assert self.get(path).status_code == 200, path
-        poll(lambda: self.topic in self.text("topics/"))
-
-    def get(self, path: str) -> Any:
-        return self.page.get(f"/clusters/local/{path}")
-
-    def text(self, path: str) -> str:
-        answer = self.get(path)
-        return str(answer.content.decode())
-
-    def down(self) -> bool:
-        """True when the console has noticed that the broker is down."""
-        return bool(self.api.get("/brokers")["items"][0]["state"] == "down")
 
 
 @pytest.fixture
 def own(cluster: Cluster, staff: User, settings: Settings) -> Iterator[Own]:
     settings.CONSOLE_CLUSTERS = {"local": cluster.namesrv_addr}
-    found = Own(cluster, staff)
+    found = Own(cluster.namesrv_addr, cluster.broker_addr, cluster.kill_broker, staff)
     yield found
     found.traffic.close()
 
 
 def test_a_dead_broker_is_red_everywhere_with_its_last_values(own: Own) -> None:
     own.see_everything()
-    own.cluster.kill_broker()
-    poll(own.down)
-    for path in PAGES:
-        text = own.text(path)
-        assert "alert-danger" in text, path
-        for lie in NONE_YET:
-            assert lie not in text, (path, lie)
-    overview = own.text("")
-    assert 'data-broker-state="down"' in overview
-    assert "1 down" in overview
-    for path, name in (("topics/", own.topic), ("groups/", own.group)):
-        row = re.search(rf"<tr>(?:(?!</tr>).)*{name}.*?</tr>", own.text(path), re.DOTALL)
-        assert row is not None, path
-        assert "stale-mark" in row[0]
-        assert "<time" in row[0]
-    for path in (f"topics/{own.topic}/", f"groups/{own.group}/", "brokers/broker-a/"):
-        answer = own.get(path)
-        assert answer.status_code == 200, path
-        assert "stale-mark" in answer.content.decode(), path
+    own.kill_and_notice()
+    check_red_with_last_values(own)
 
 
 def test_every_answer_of_the_api_names_the_broker_that_is_down(own: Own) -> None:
     own.see_everything()
-    own.cluster.kill_broker()
-    poll(own.down)
-    for path in ("", "/brokers", "/topics", "/groups", "/clients", "/dlq", "/load"):
-        answer = own.api.get(path)
-        assert [one["broker"] for one in answer["failures"]] == ["broker-a"], path
-    topics = own.api.get("/topics")
-    assert own.topic in [one["name"] for one in topics["items"]]
-    assert topics["failures"][0]["as_of_ms"] > 0
-    assert own.api.get("/load")["state"] == "stale"
-    (broker,) = own.api.get("/brokers")["items"]
-    assert broker["contact_ms"] > 0
-    assert broker["in_total"] >= 3, "the last values remain"
+    own.kill_and_notice()
+    check_failures_of_the_api(own)
 
 
-def test_a_broker_that_comes_back_is_up_again(own: Own) -> None:
+def test_the_paths_of_the_java_dashboard_fail_instead_of_stale_answers(own: Own) -> None:
     own.see_everything()
-    own.cluster.kill_broker()
-    poll(own.down)
-    own.cluster.restart_broker()
+    own.kill_and_notice()
+    for path in (
+        "topic/list.query",
+        f"topic/stats.query?topic={own.topic}",
+        "consumer/groupList.query",
+        f"consumer/queryTopicByConsumer.query?consumerGroup={own.group}",
+    ):
+        answer = own.api.client.get(f"/{path}").json()
+        assert (answer["status"], answer["data"]) == (-1, None), path
+        assert answer["errMsg"], path
+    servers = own.api.client.get("/cluster/list.query").json()["data"]["brokerServer"]
+    assert not any(servers.values())
+
+
+def test_a_probe_names_the_name_server_that_is_away(
+    own: Own, cluster: Cluster, settings: Settings
+) -> None:
+    settings.REDIS_URL = ""
+    own.see_everything()
+    cluster.namesrv.kill()
+    poll(lambda: Client().get("/readyz").status_code == 503)
+    assert b"[-]cluster-local failed: " in Client().get("/readyz").content
+
+
+def test_a_broker_that_comes_back_is_up_again(own: Own, cluster: Cluster) -> None:
+    own.see_everything()
+    own.kill_and_notice()
+    cluster.restart_broker()
     poll(lambda: own.api.get("/brokers")["items"][0]["state"] == "up")
     assert poll(lambda: not own.api.get("/topics")["failures"])
     assert "stale-mark" not in own.text("topics/")
@@ -121,8 +76,7 @@ def test_a_broker_that_comes_back_is_up_again(own: Own) -> None:
 
 def test_a_restarted_console_knows_the_broker_but_not_its_values(own: Own) -> None:
     own.see_everything()
-    own.cluster.kill_broker()
-    poll(own.down)
+    own.kill_and_notice()
     gateway.close()  # a new process has the database only
     (broker,) = own.api.get("/brokers")["items"]
     assert (broker["name"], broker["state"]) == ("broker-a", "down")
@@ -141,17 +95,17 @@ def test_a_restarted_console_knows_the_broker_but_not_its_values(own: Own) -> No
         assert int(answer.headers["Retry-After"]) > 0
 
 
-def test_a_decommissioned_broker_is_forgotten_with_an_audit_row(own: Own) -> None:
+def test_a_decommissioned_broker_is_forgotten_with_an_audit_row(own: Own, cluster: Cluster) -> None:
     own.see_everything()
     refused = own.api("delete", "/brokers/broker-a")
     assert refused.status_code == 409, "the name server lists it"
-    own.cluster.stop_broker()
+    cluster.stop_broker()
     poll(own.down)
     page = own.text("brokers/")
     assert "/clusters/local/brokers/broker-a/0/forget/" in page
     assert own.page.post("/clusters/local/brokers/broker-a/0/forget/").status_code == 302
     assert own.api.get("/brokers")["items"] == []
-    assert not KnownBroker.objects.exists()
+    assert not models.KnownBroker.objects.exists()
     row = AuditRow.house.filter(action="broker.forget", result="done").latest("pk")
     assert (row.cluster, row.target) == ("local", "broker-a:0")
     assert own.api("delete", "/brokers/broker-a").status_code == 404
@@ -160,17 +114,16 @@ def test_a_decommissioned_broker_is_forgotten_with_an_audit_row(own: Own) -> Non
 
 def test_a_viewer_cannot_forget_a_broker(own: Own, reader: User) -> None:
     own.see_everything()
-    own.cluster.kill_broker()
-    poll(own.down)
+    own.kill_and_notice()
     page: Client = browser(reader)
     assert "forget/" not in page.get("/clusters/local/brokers/").content.decode()
     assert page.post("/clusters/local/brokers/broker-a/0/forget/").status_code == 403
-    assert KnownBroker.objects.filter(name="broker-a").exists()
+    assert models.KnownBroker.objects.filter(name="broker-a").exists()
 
 
-def test_without_the_name_server_the_brokers_are_still_read(own: Own) -> None:
+def test_without_the_name_server_the_brokers_are_still_read(own: Own, cluster: Cluster) -> None:
     own.see_everything()
-    own.cluster.namesrv.kill()
+    cluster.namesrv.kill()
     poll(lambda: own.api.get("/topics")["failures"])
     for path in ("", "/brokers", "/topics", "/groups", "/clients", "/load"):
         assert [one["broker"] for one in own.api.get(path)["failures"]] == ["name server"], path
@@ -178,3 +131,25 @@ def test_without_the_name_server_the_brokers_are_still_read(own: Own) -> None:
     assert own.api.get("/load")["state"] == "partly"
     assert "name server" in own.text("topics/")
     assert "stale-mark" not in own.text("topics/"), "the broker answers"
+
+
+def test_the_database_keeps_a_bounded_number_of_brokers(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "KNOWN_BROKERS_MAX", 2)
+    stored = memory.DatabaseMemory()
+    brokers = [
+        KnownBroker(BrokerRef(f"n{number}", 0, f"h:{number}"), "c", 1, number)
+        for number in range(3)
+    ]
+    stored.save("one", brokers)
+    stored.save("other", brokers[:1])
+    assert [each.ref.name for each in stored.load("one") or []] == ["n2", "n1"]
+    assert [each.ref.name for each in stored.load("other") or []] == ["n0"]
+    moved = KnownBroker(BrokerRef("n0", 0, "elsewhere:1"), "c", 9, 9)
+    stored.save("other", [moved])
+    assert [(each.ref.addr, each.seen_ms) for each in stored.load("other") or []] == [
+        ("elsewhere:1", 1)
+    ]
+    stored.forget("other", moved.ref)
+    assert stored.load("other") == []

@@ -1,7 +1,7 @@
 """Assembly of the parts of a broker, and the connections between the parts."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,17 +68,20 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     offsets, progress = ConsumerOffsets(), DelayProgress()
     executor = IoThread("broker-config")
 
+    def whole(encode: Callable[[], bytes]) -> Callable[[], list[bytes]]:
+        return lambda: [encode()]
+
     def encode_filters() -> bytes:
         return ctx.filters.encode()
 
     saver = TableSaver(
         Path(config.store_path_root_dir) / "config",
         {
-            ConfigTable.TOPICS: topics.encode,
-            ConfigTable.GROUPS: groups.encode,
-            ConfigTable.OFFSETS: offsets.encode,
-            ConfigTable.DELAYS: progress.encode,
-            ConfigTable.FILTERS: encode_filters,
+            ConfigTable.TOPICS: topics.parts,
+            ConfigTable.GROUPS: groups.parts,
+            ConfigTable.OFFSETS: whole(offsets.encode),
+            ConfigTable.DELAYS: whole(progress.encode),
+            ConfigTable.FILTERS: whole(encode_filters),
         },
         executor,
     )

@@ -60,7 +60,7 @@ class Jobs:
             ("save_delays", lambda: ctx.config.flush_delay_offset_interval, self.save_delays),
             ("save_filters", lambda: FILTERS_SAVED_MS, self.save_filters),
             ("disable_slow_groups", lambda: PROTECT_INTERVAL_MS, lambda: disable_slow_groups(ctx)),
-            ("retry_saves", lambda: _SAVE_RETRY_MS, ctx.saver.retry_failed),
+            ("retry_saves", lambda: _SAVE_RETRY_MS, ctx.retry_saves),
             ("watch_day", lambda: _DAY_CHECK_MS, self._watch_day),
             ("watch_store", lambda: _STORE_CHECK_MS, self._watch_store),
         ):

@@ -33,9 +33,13 @@ class NamesrvLink:
         self._waiting: list[asyncio.Future[None]] = []
         self._wake = asyncio.Event()
 
-    def change(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
-        """Register changed topics; the future is done after the attempt."""
+    def change(self, topics: Iterable[TopicConfig]) -> None:
+        """Register changed topics soon."""
         self._changed.update((topic.topic_name, topic) for topic in topics)
+        self._wake.set()
+
+    def tried(self) -> "asyncio.Future[None]":
+        """Register the changes soon; the future is done after the attempt."""
         tried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(tried)
         self._wake.set()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -19,6 +20,7 @@ from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
     MASTER_ID,
     PERM_WRITE,
+    DataVersion,
     KVTable,
     RegisterBrokerBody,
     TopicConfig,
@@ -27,6 +29,7 @@ from core_broker.remoting.bodies import (
     decode_body,
     encode_body,
     encode_register_body,
+    register_body_of,
 )
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -92,10 +95,16 @@ class Registration:
         is_known = any(not link.problem for link in self._links.values())
         return "" if is_known else "; ".join(problems)
 
+    def announce(self, topics: Iterable[TopicConfig]) -> None:
+        """Register changed topics soon, in one request per name server for all changes."""
+        changed = list(topics)
+        for link in self._links.values():
+            link.change(changed)
+
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
         """Register changed topics; the future is done after every name server or CHANGE_WAIT_S."""
-        changed = list(topics)
-        tried = [link.change(changed) for link in self._links.values()]
+        self.announce(topics)
+        tried = [link.tried() for link in self._links.values()]
         return asyncio.ensure_future(_settled(tried))
 
     def all_changed(self) -> None:
@@ -151,7 +160,7 @@ class Registration:
             if topics is None and not config.force_register and await self._is_known(addr):
                 return ""
             answer = await self._client.invoke(
-                addr, self._registration(topics), config.register_broker_timeout_mills
+                addr, await self._registration(topics), config.register_broker_timeout_mills
             )
             if answer.code != ResponseCode.SUCCESS:
                 return f"the response is {answer.code} {answer.remark or ''}."
@@ -177,22 +186,13 @@ class Registration:
             return False
         return not answer.header(QueryDataVersionResponseHeader).changed
 
-    def _registration(self, topics: list[TopicConfig] | None) -> RemotingCommand:
+    async def _registration(self, topics: list[TopicConfig] | None) -> RemotingCommand:
         config = self._settings()
-        listed = self._topics.configs if topics is None else topics
-        permission = config.broker_permission
-        if self._has_failed():
-            permission &= ~PERM_WRITE  # producers choose other brokers, consumers continue
-        wrapper = TopicConfigSerializeWrapper(
-            topic_config_table={
-                topic.topic_name: _restricted(topic, permission) for topic in listed
-            },
-            data_version=self._topics.version,
-        )
-        body = encode_register_body(
-            RegisterBrokerBody(topic_config_serialize_wrapper=wrapper),
-            compressed=config.compressed_register,
-        )
+        if topics is None:
+            # A table with 100,000 topics has a body of 15 MB.
+            body, crc = await asyncio.to_thread(self._encoder(config, None))
+        else:
+            body, crc = self._encoder(config, topics)()
         header = RegisterBrokerRequestHeader(
             broker_name=config.broker_name,
             broker_addr=self._addr,
@@ -200,9 +200,28 @@ class Registration:
             ha_server_addr=f"{config.broker_ip2}:{config.ha_listen_port}",
             broker_id=MASTER_ID,
             compressed=config.compressed_register,
-            body_crc32=body_crc(body),
+            body_crc32=crc,
         )
         return RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
+
+    def _encoder(
+        self, config: BrokerConfig, topics: list[TopicConfig] | None
+    ) -> Callable[[], tuple[bytes, int]]:
+        """Return the encoding of a registration of the present topics; any thread may call it."""
+        permission = config.broker_permission
+        if self._has_failed():
+            permission &= ~PERM_WRITE  # producers choose other brokers, consumers continue
+        is_restricted = permission & PERM_READ_WRITE != PERM_READ_WRITE
+        if topics is None and not is_restricted and not config.compressed_register:
+            return partial(_joined, self._topics.parts())
+        listed = self._topics.configs if topics is None else topics
+        return partial(
+            _encoded,
+            listed,
+            permission,
+            self._topics.version,
+            compressed=config.compressed_register,
+        )
 
     async def _unregister(self, link: NamesrvLink) -> None:
         if link.problem:
@@ -230,6 +249,26 @@ class Registration:
     def _renew_all(self) -> None:
         for link in self._links.values():
             link.renew()
+
+
+def _joined(wrapper: list[bytes]) -> tuple[bytes, int]:
+    """Return the body with the encoded table, and its checksum."""
+    body = register_body_of(wrapper)
+    return body, body_crc(body)
+
+
+def _encoded(
+    topics: list[TopicConfig], permission: int, version: DataVersion, *, compressed: bool
+) -> tuple[bytes, int]:
+    """Return the body with the topics, limited by the broker's permission, and its checksum."""
+    wrapper = TopicConfigSerializeWrapper(
+        topic_config_table={topic.topic_name: _restricted(topic, permission) for topic in topics},
+        data_version=version,
+    )
+    body = encode_register_body(
+        RegisterBrokerBody(topic_config_serialize_wrapper=wrapper), compressed=compressed
+    )
+    return body, body_crc(body)
 
 
 def _restricted(topic: TopicConfig, broker_permission: int) -> TopicConfig:

@@ -1,16 +1,16 @@
 """Writes of the tables below storePathRootDir/config, one after the other, off the event loop.
 
-A table is encoded on the event loop and written in a thread. Changes during a write are written
-together after the write.
+A table is encoded on the event loop, where large tables encode only what has changed, and written
+in a thread. Changes during a write are written together after the write.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from core_broker.processors.context import ConfigTable
-from core_broker.state.config_files import write_config
+from core_broker.state.config_files import write_config_parts
 from core_broker.store.io_threads import SerialExecutor
 
 log = logging.getLogger(__name__)
@@ -20,12 +20,12 @@ Then = Callable[[Exception | None], None]
 
 
 class TableSaver:
-    """Owns the files of the tables."""
+    """Owns the files of the tables; `encoders` return the content of each file in parts."""
 
     def __init__(
         self,
         folder: Path,
-        encoders: Mapping[ConfigTable, Callable[[], bytes]],
+        encoders: Mapping[ConfigTable, Callable[[], Sequence[bytes]]],
         executor: SerialExecutor,
     ) -> None:
         self._folder = folder
@@ -62,9 +62,10 @@ class TableSaver:
     def _write(self, table: ConfigTable) -> None:
         waiting = self._waiting.pop(table)
         self._writing.add(table)
-        content = self._encoders[table]()
+        parts = self._encoders[table]()
         self._executor.submit(
-            partial(write_config, self.path(table), content), partial(self._written, table, waiting)
+            partial(write_config_parts, self.path(table), parts),
+            partial(self._written, table, waiting),
         )
 
     def _written(self, table: ConfigTable, waiting: list[Then], error: Exception | None) -> None:

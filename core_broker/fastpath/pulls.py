@@ -76,8 +76,8 @@ class FastPulls:
         if self._is_closed or self._flow.holds_too_many:
             return None
         versions = (
-            ctx.topics.version,
-            ctx.groups.version,
+            ctx.topics.replacements,
+            ctx.groups.replacements,
             ctx.consumers.changes,
             ctx.store.fast_reads.queue_removals,
         )

@@ -63,8 +63,8 @@ class FastSends:
         self._config: BrokerConfig | None = None
         self._is_closed = True
         self._is_sync = False
-        #: Versions of the tables at the last check of the taker's topics and queues.
-        self._checked_versions: tuple[object, int] = (None, 0)
+        #: Changes of existing topics and queues at the last check of the taker's topics and queues.
+        self._checked_versions = (-1, 0)
         # One bound method, because the store compares by identity.
         self._hand_over = self.hand_over
         ctx.statistics.suppliers.append(self.count_puts)
@@ -80,7 +80,7 @@ class FastSends:
             self._configure(config)
         if self._is_closed or not ctx.is_accepting or ctx.unsaved_topics:
             return None
-        versions = (ctx.topics.version, writes.queue_removals)
+        versions = (ctx.topics.replacements, writes.queue_removals)
         if versions != self._checked_versions:
             self.count_puts()
             self.taker.forget()

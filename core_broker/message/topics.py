@@ -15,6 +15,8 @@ GROUP_BYTES_MAX = 255
 
 RETRY_PREFIX = "%RETRY%"
 DLQ_PREFIX = "%DLQ%"
+#: Prefixes of the topics of failed messages: a group has one topic with each.
+FAILURE_PREFIXES = (RETRY_PREFIX, DLQ_PREFIX)
 SYSTEM_TOPIC_PREFIX = "rmq_sys_"
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 REPLY_TOPIC_SUFFIX = "_REPLY_TOPIC"
@@ -109,7 +111,7 @@ def validate_topic(topic: str) -> None:
         raise ClientError(
             f"The specified topic contains illegal characters, allowing only {_LEGAL_TEXT}"
         )
-    derived = topic.startswith((RETRY_PREFIX, DLQ_PREFIX))
+    derived = topic.startswith(FAILURE_PREFIXES)
     limit = DERIVED_TOPIC_BYTES_MAX if derived else TOPIC_BYTES_MAX
     if len(topic) > limit:
         raise ClientError(f"The specified topic is longer than topic max length {limit}.")

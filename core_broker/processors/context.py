@@ -74,6 +74,9 @@ class Saver(Protocol):
 class Registrar(Protocol):
     """Registers the broker at the name servers."""
 
+    def announce(self, topics: Iterable[TopicConfig]) -> None:
+        """Register the topics soon."""
+
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
         """Register the topics soon; the future is done after the answers or the timeout."""
 
@@ -117,8 +120,10 @@ class BrokerContext:
     #: False while the broker stops: sends are refused and pulls are not held.
     is_accepting: bool = True
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-    #: Topics created on first use and not on disk yet.
-    unsaved_topics: set[str] = field(default_factory=set)
+    #: Topics created on first use and not on disk yet, in order, with their numbers.
+    unsaved_topics: dict[str, int] = field(default_factory=dict)
+    #: Number of topics created on first use.
+    topics_created: int = 0
 
     def __post_init__(self) -> None:
         bloom = BloomFilter(
@@ -141,9 +146,10 @@ class BrokerContext:
 
     def topic_created(self, topic: TopicConfig) -> None:
         """Save a topic that was created on first use, and register it at the name servers."""
-        self.unsaved_topics.add(topic.topic_name)
+        self.topics_created += 1
+        self.unsaved_topics[topic.topic_name] = self.topics_created
         self._save_topics()
-        self.registrar.topics_changed([topic])
+        self.registrar.announce([topic])
 
     def require_saved(self, topic: str) -> None:
         """Raise UnsavedTopic unless the topic is on disk and so survives a crash."""
@@ -151,15 +157,27 @@ class BrokerContext:
             raise UnsavedTopic(topic)
 
     def _save_topics(self, then: Callable[[Exception | None], None] | None = None) -> None:
-        unsaved = set(self.unsaved_topics)
+        newest = self.topics_created
 
         def saved(error: Exception | None) -> None:
             if error is None:
-                self.unsaved_topics -= unsaved
+                self._topics_saved(newest)
             if then is not None:
                 then(error)
 
         self.saver.save(ConfigTable.TOPICS, saved)
+
+    def _topics_saved(self, newest: int) -> None:
+        """Note that topics.json contains the topics up to a number."""
+        unsaved = self.unsaved_topics
+        while unsaved and unsaved[name := next(iter(unsaved))] <= newest:
+            del unsaved[name]
+
+    def retry_saves(self) -> None:
+        """Write the tables whose last write failed."""
+        if self.unsaved_topics:
+            self._save_topics()
+        self.saver.retry_failed()
 
     def answer_later(
         self,

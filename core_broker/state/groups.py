@@ -3,7 +3,8 @@
     {"dataVersion":{…},"subscriptionGroupTable":{group: SubscriptionGroupConfig}}
 
 autoCreateSubscriptionGroup allows the creation of groups on first use. Configurations are
-replaced, never mutated. Compatible with RocketMQ's SubscriptionGroupManager.
+replaced, never mutated. A change encodes a few groups (encoded_members.py). Compatible with
+RocketMQ's SubscriptionGroupManager.
 """
 
 from core_broker.errors import ClientError
@@ -15,22 +16,30 @@ from core_broker.remoting.bodies import (
     decode_body,
     encode_body,
 )
-
-#: Maximum groups, so that forged heartbeats cannot exhaust the memory.
-GROUPS_MAX = 100_000
+from core_broker.state.encoded_members import EncodedMembers
 
 
 class GroupTable:
     """All subscription groups, and the version of the table."""
 
     def __init__(self) -> None:
-        self._groups = {name: SubscriptionGroupConfig(group_name=name) for name in SYSTEM_GROUPS}
+        self._groups: dict[str, SubscriptionGroupConfig] = {}
+        self._members = EncodedMembers[SubscriptionGroupConfig]()
         self.version = DataVersion()
+        #: Number of changes of existing groups; the creation of a group does not count.
+        self.replacements = 0
+        for name in SYSTEM_GROUPS:
+            self._set(name, SubscriptionGroupConfig(group_name=name))
         #: Look-up by name; None for a missing group.
         self.get = self._groups.get
 
     def __len__(self) -> int:
         return len(self._groups)
+
+    @property
+    def encoded_count(self) -> int:
+        """Number of groups that all saves and answers have encoded."""
+        return self._members.encoded
 
     @property
     def names(self) -> list[str]:
@@ -44,7 +53,7 @@ class GroupTable:
         group = self._groups.get(name)
         if group is not None:
             return group, False
-        if not (may_create or is_system_group(name)) or len(self._groups) >= GROUPS_MAX:
+        if not (may_create or is_system_group(name)):
             return None, False
         try:
             validate_group(name)
@@ -56,26 +65,35 @@ class GroupTable:
 
     def put(self, group: SubscriptionGroupConfig, now_ms: int) -> None:
         """Add a group, or replace the group with the same name."""
-        self._groups[group.group_name] = group
+        self._set(group.group_name, group)
         self.version = self.version.next(now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
         """Delete a group; False when the group does not exist."""
         if self._groups.pop(name, None) is None:
             return False
+        self._members.remove(name)
+        self.replacements += 1
         self.version = self.version.next(now_ms)
         return True
 
     def encode(self) -> bytes:
         """The table in the format of the file and of the answer to code 201."""
-        return encode_body(
-            SubscriptionGroupWrapper(
-                subscription_group_table=self._groups, data_version=self.version
-            )
-        )
+        return b"".join(self.parts())
+
+    def parts(self) -> list[bytes]:
+        """The encoded table in parts, to be joined without a separator."""
+        head = b'{"dataVersion":%b,"subscriptionGroupTable":{' % encode_body(self.version)
+        return [head, *self._members.parts(), b"}}"]
 
     def restore(self, content: bytes) -> None:
         """Add the groups of the file; raises ProtocolError for an invalid content."""
         wrapper = decode_body(SubscriptionGroupWrapper, content)
-        self._groups.update(wrapper.subscription_group_table)
+        for name, group in wrapper.subscription_group_table.items():
+            self._set(name, group)
         self.version = wrapper.data_version
+
+    def _set(self, name: str, group: SubscriptionGroupConfig) -> None:
+        self.replacements += name in self._groups
+        self._groups[name] = group
+        self._members.put(name, group)

@@ -3,7 +3,8 @@
     {"dataVersion":{…},"topicConfigTable":{topic: TopicConfig}}
 
 A missing topic is created on first use from a template topic with the inherit bit, usually TBW102.
-Configurations are replaced, never mutated. Compatible with RocketMQ's TopicConfigManager.
+Configurations are replaced, never mutated. A change encodes a few topics, however many the table
+has (encoded_members.py). Compatible with RocketMQ's TopicConfigManager.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from core_broker.errors import ClientError
 from core_broker.message.topics import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
+    FAILURE_PREFIXES,
     OFFSET_MOVED_EVENT_TOPIC,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
@@ -31,9 +33,8 @@ from core_broker.remoting.bodies import (
     decode_body,
     encode_body,
 )
+from core_broker.state.encoded_members import EncodedMembers
 
-#: Maximum topics, so that forged sends cannot exhaust the memory.
-TOPICS_MAX = 100_000
 #: Maximum queues of a new topic: code 202 visits every queue while the event loop waits.
 QUEUES_PER_TOPIC_MAX = 4_096
 
@@ -47,13 +48,28 @@ class TopicTable:
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicConfig] = {}
+        self._members = EncodedMembers[TopicConfig]()
+        self._ordered: set[str] = set()
+        self._failure_topics = 0
         self.version = DataVersion()
+        #: Number of changes of existing topics; the creation of a topic does not count.
+        self.replacements = 0
         self.system_topics: set[str] = set()
         #: Look-up by name; None for a missing topic.
         self.get = self._topics.get
 
     def __len__(self) -> int:
         return len(self._topics)
+
+    @property
+    def limited_count(self) -> int:
+        """Number of topics without retry and dead-letter topics, of which each group has two."""
+        return len(self._topics) - self._failure_topics
+
+    @property
+    def encoded_count(self) -> int:
+        """Number of topics that all saves and answers have encoded."""
+        return self._members.encoded
 
     @property
     def configs(self) -> list[TopicConfig]:
@@ -63,18 +79,23 @@ class TopicTable:
     def add_system_topics(self, topics: Iterable[TopicConfig]) -> None:
         """Add topics of the broker itself; topics already in the table keep their settings."""
         for topic in topics:
-            self._topics.setdefault(topic.topic_name, topic)
+            if topic.topic_name not in self._topics:
+                self._set(topic.topic_name, topic)
             self.system_topics.add(topic.topic_name)
 
     def put(self, topic: TopicConfig, now_ms: int) -> None:
         """Add a topic, or replace the topic with the same name."""
-        self._topics[topic.topic_name] = topic
+        self._set(topic.topic_name, topic)
         self.version = self.version.next(now_ms)
 
     def remove(self, name: str, now_ms: int) -> bool:
         """Delete a topic; False when the topic does not exist."""
         if self._topics.pop(name, None) is None:
             return False
+        self._members.remove(name)
+        self._ordered.discard(name)
+        self._failure_topics -= name.startswith(FAILURE_PREFIXES)
+        self.replacements += 1
         self.version = self.version.next(now_ms)
         return True
 
@@ -121,35 +142,52 @@ class TopicTable:
 
     def apply_order(self, order_table: Mapping[str, str], now_ms: int) -> list[TopicConfig]:
         """Set `order` exactly for the topics of a name server's order table; return the changed."""
+        names = self._ordered ^ {name for name in order_table if name in self._topics}
         changed = [
             msgspec.structs.replace(topic, order=not topic.order)
-            for topic in self._topics.values()
-            if topic.order != (topic.topic_name in order_table)
+            for topic in map(self._topics.__getitem__, sorted(names))
         ]
         for topic in changed:
-            self._topics[topic.topic_name] = topic
+            self._set(topic.topic_name, topic)
         if changed:
             self.version = self.version.next(now_ms)
         return changed
 
     def touch(self, now_ms: int) -> None:
         """Advance the version for a change of all topics, such as the broker's permission."""
+        self.replacements += 1
         self.version = self.version.next(now_ms)
 
     def encode(self) -> bytes:
         """The table in the format of the file and of the answer to code 21."""
-        return encode_body(
-            TopicConfigSerializeWrapper(topic_config_table=self._topics, data_version=self.version)
-        )
+        return b"".join(self.parts())
+
+    def parts(self) -> list[bytes]:
+        """The encoded table in parts, to be joined without a separator."""
+        head = b'{"dataVersion":%b,"topicConfigTable":{' % encode_body(self.version)
+        return [head, *self._members.parts(), b"}}"]
 
     def restore(self, content: bytes) -> None:
         """Add the topics of the file; raises ProtocolError for an invalid content."""
         wrapper = decode_body(TopicConfigSerializeWrapper, content)
-        self._topics.update(wrapper.topic_config_table)
+        for name, topic in wrapper.topic_config_table.items():
+            self._set(name, topic)
         self.version = wrapper.data_version
 
+    def _set(self, name: str, topic: TopicConfig) -> None:
+        if name in self._topics:
+            self.replacements += 1
+        else:
+            self._failure_topics += name.startswith(FAILURE_PREFIXES)
+        self._topics[name] = topic
+        self._members.put(name, topic)
+        if topic.order:
+            self._ordered.add(name)
+        else:
+            self._ordered.discard(name)
+
     def _make(self, topic: TopicConfig, now_ms: int) -> TopicConfig | None:
-        if len(self._topics) >= TOPICS_MAX or topic.write_queue_nums > QUEUES_PER_TOPIC_MAX:
+        if topic.write_queue_nums > QUEUES_PER_TOPIC_MAX:
             return None
         try:
             validate_topic(topic.topic_name)

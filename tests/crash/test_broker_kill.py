@@ -13,11 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from core_broker.errors import TransportError
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
@@ -37,6 +38,8 @@ ACKNOWLEDGED_MAX = 1500
 #: One of this number of lives ends during the start of the broker.
 EARLY_KILL_SHARE = 0.2
 START_S_MAX = 1.2
+#: Topics that are created at once, and the number of acknowledged topics before the kill.
+CREATIONS, KILLED_AFTER = 400, 100
 #: Small files, so that every life fills several, and frequent checkpoints, so that kills hit some.
 SETTINGS = {
     "mapped_file_size_commit_log": 256 * 1024,
@@ -153,4 +156,31 @@ async def test_tables_survive_a_kill(tmp_path: Path) -> None:
             14, {"consumerGroup": "CG", "topic": "Auto0", "queueId": "0"}
         )
         assert (await client.invoke(addr, command)).ext_fields == {"offset": "1"}
+        await client.close()
+
+
+async def test_acknowledged_creations_survive_a_kill_during_saves(tmp_path: Path) -> None:
+    """Simultaneous creations share saves of topics.json; each is acknowledged after its save."""
+    with Cluster(tmp_path) as cluster:
+        client = RemotingClient(name="client")
+        acknowledged: list[str] = []
+
+        async def create(topic: str) -> None:
+            command = RemotingCommand.request(310, send_header(topic), b"x")
+            with suppress(TransportError):
+                assert (await client.invoke(cluster.broker_addr, command)).code == 0
+                acknowledged.append(topic)
+                if len(acknowledged) == KILLED_AFTER:
+                    cluster.kill_broker()
+
+        await asyncio.gather(*(create(f"Auto{number}") for number in range(CREATIONS)))
+        await client.close()
+        assert len(acknowledged) >= KILLED_AFTER
+        cluster.restart_broker()
+        client = RemotingClient(name="another client")
+        for topic in acknowledged:
+            answer = await client.invoke(
+                cluster.broker_addr, RemotingCommand.request(11, pull_header(topic))
+            )
+            assert (answer.code, answer.body != b"") == (0, True), topic
         await client.close()

@@ -96,6 +96,9 @@ class NoteSaver:
         elif then is not None:
             then(self.error)
 
+    def retry_failed(self) -> None:
+        """Nothing failed: `error` is reported without a write."""
+
     def finish(self) -> None:
         """Complete all pending saves."""
         waiting, self._waiting = self._waiting, []
@@ -114,8 +117,11 @@ class NoteRegistrar:
         self.asked: list[str] = []
         self.route_failure: TransportError | None = None
 
-    def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
+    def announce(self, topics: Iterable[TopicConfig]) -> None:
         self.topics += [topic.topic_name for topic in topics]
+
+    def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
+        self.announce(topics)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done

@@ -65,6 +65,7 @@ from core_broker.remoting.bodies.register import (
     RegisterBrokerBody,
     decode_register_body,
     encode_register_body,
+    register_body_of,
 )
 from core_broker.remoting.bodies.route import (
     MASTER_ID,
@@ -193,4 +194,5 @@ __all__ = [
     "decode_request",
     "encode_body",
     "encode_register_body",
+    "register_body_of",
 ]

@@ -14,6 +14,7 @@ RocketMQ's RegisterBrokerBody.
 """
 
 import zlib
+from collections.abc import Sequence
 from struct import Struct as Layout
 
 from msgspec import Struct, field
@@ -54,6 +55,12 @@ def encode_register_body(body: RegisterBrokerBody, *, compressed: bool) -> bytes
     parts += map(_sized, topics)
     parts.append(_sized(encode_body(body.filter_server_list)))
     return zlib.compress(b"".join(parts), _COMPRESS_LEVEL)
+
+
+def register_body_of(wrapper: Sequence[bytes]) -> bytes:
+    """Write a plain registration around an encoded TopicConfigSerializeWrapper in parts."""
+    head = b'{"filterServerList":[],"topicConfigSerializeWrapper":'
+    return b"".join([head, *wrapper, b"}"])
 
 
 def decode_register_body(data: bytes, *, compressed: bool) -> RegisterBrokerBody:

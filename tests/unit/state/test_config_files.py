@@ -1,13 +1,20 @@
 """state/config_files.py: a table is never lost to a crash or to damage."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core_broker.errors import ProtocolError, StoreCorrupt
-from core_broker.state.config_files import backup_of, read_config, write_config
+from core_broker.state.config_files import (
+    PARTS_PER_WRITE_MAX,
+    backup_of,
+    read_config,
+    write_config,
+    write_config_parts,
+)
 
 
 def parse(content: bytes) -> Any:
@@ -82,3 +89,18 @@ def test_a_folder_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "config").write_bytes(b"a file, not a folder")
     with pytest.raises(OSError, match="config"):
         write_config(tmp_path / "config" / "topics.json", b"1")
+
+
+def test_many_parts_are_one_file(path: Path) -> None:
+    parts = [b"%d," % number for number in range(3 * PARTS_PER_WRITE_MAX + 7)]
+    write_config_parts(path, parts)
+    assert path.read_bytes() == b"".join(parts)
+
+
+def test_short_writes_are_completed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux may write a part of the bytes, for example on a disk that is nearly full."""
+    write = os.write
+    monkeypatch.setattr(os, "writev", lambda fd, parts: write(fd, b"".join(parts)[:5]))
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:2]))
+    write_config_parts(path, [b"abc", b"defg", b"hij"])
+    assert path.read_bytes() == b"abcdefghij"

@@ -6,9 +6,10 @@ import pytest
 
 from core_broker.errors import ProtocolError
 from core_broker.remoting.bodies import DataVersion, SubscriptionGroupConfig, TopicConfig
-from core_broker.state import consumer_offsets, groups, topics
+from core_broker.state import consumer_offsets
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.day_totals import DayTotals, Totals
+from core_broker.state.encoded_members import CHUNK_ENTRIES
 from core_broker.state.groups import GroupTable
 from core_broker.state.topics import TopicTable, perm_text, system_topics, topic_text
 
@@ -91,11 +92,38 @@ class TestTopics:
         assert made.perm == 2
         assert table.ensure("%DLQ%G", 9, 6, now_ms=NOW) == (made, False)
 
-    def test_a_full_table_makes_no_more(
-        self, table: TopicTable, monkeypatch: pytest.MonkeyPatch
+    def test_retry_and_dead_letter_topics_are_not_limited_by_the_number_of_topics(
+        self, table: TopicTable
     ) -> None:
-        monkeypatch.setattr(topics, "TOPICS_MAX", len(table))
-        assert table.inherit("T", "TBW102", 4, sys_flag=0, now_ms=NOW) is None
+        before = table.limited_count
+        for name in ("%RETRY%G", "%DLQ%G", "T", "T", "U"):
+            table.ensure(name, 1, 6, now_ms=NOW)
+        assert table.limited_count == before + 2
+        for name in ("%RETRY%G", "U"):
+            table.remove(name, NOW)
+        assert table.limited_count == before + 1
+        again = TopicTable()
+        again.restore(table.encode())
+        assert again.limited_count == before + 1
+
+    def test_a_creation_encodes_one_chunk_however_large_the_table(self, table: TopicTable) -> None:
+        for number in range(10_000):
+            table.put(TopicConfig(topic_name=f"t{number}"), NOW)
+        table.encode()
+        for name in ("first", "second", "third"):
+            before = table.encoded_count
+            table.ensure(name, 1, 6, now_ms=NOW)
+            table.encode()
+            assert 0 < table.encoded_count - before <= CHUNK_ENTRIES
+
+    def test_only_changes_of_existing_topics_count_as_replacements(self, table: TopicTable) -> None:
+        table.put(TopicConfig(topic_name="T"), NOW)
+        assert table.replacements == 0
+        table.put(TopicConfig(topic_name="T", perm=2), NOW)
+        table.apply_order({"T": "b:4"}, NOW)
+        table.touch(NOW)
+        table.remove("T", NOW)
+        assert table.replacements == 4
 
     def test_known_settings_of_system_topics_survive_a_start(self) -> None:
         table = TopicTable()
@@ -178,10 +206,15 @@ class TestGroups:
     def test_illegal_names_make_no_group(self, name: str) -> None:
         assert GroupTable().obtain(name, may_create=True, now_ms=NOW) == (None, False)
 
-    def test_a_full_table_makes_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_creation_encodes_one_chunk_however_large_the_table(self) -> None:
         table = GroupTable()
-        monkeypatch.setattr(groups, "GROUPS_MAX", len(table))
-        assert table.obtain("G", may_create=True, now_ms=NOW) == (None, False)
+        for number in range(10_000):
+            table.obtain(f"g{number}", may_create=True, now_ms=NOW)
+        table.encode()
+        before = table.encoded_count
+        table.obtain("G", may_create=True, now_ms=NOW)
+        table.encode()
+        assert 0 < table.encoded_count - before <= CHUNK_ENTRIES
 
     def test_the_file_reads_back_and_removing_counts(self) -> None:
         table = GroupTable()

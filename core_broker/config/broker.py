@@ -61,6 +61,9 @@ class BrokerConfig(Settings):
     default_topic_queue_nums: int = key(8, low=1, high=INT_MAX, updatable=True)
     auto_create_topic_enable: bool = key(True, important=True, updatable=True)
     auto_create_subscription_group: bool = key(True, important=True, updatable=True)
+    # Gantry's own: limits of creation on first use, so that forged requests cannot fill the memory.
+    max_auto_create_topic_num: int = key(100_000, high=INT_MAX, updatable=True)
+    max_auto_create_subscription_group_num: int = key(100_000, high=INT_MAX, updatable=True)
     cluster_topic_enable: bool = True
     broker_topic_enable: bool = True
     trace_topic_enable: bool = key(False, important=True)

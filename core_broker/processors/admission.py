@@ -10,6 +10,8 @@ from datetime import datetime
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.topics import (
     AUTO_CREATE_TOPIC,
+    DLQ_PREFIX,
+    FAILURE_PREFIXES,
     RETRY_PREFIX,
     SEND_FORBIDDEN_TOPICS,
     TOPIC_BYTES_MAX,
@@ -17,6 +19,7 @@ from core_broker.message.topics import (
     validate_topic,
 )
 from core_broker.processors.context import BrokerContext
+from core_broker.processors.failed_messages import group_of_failure
 from core_broker.processors.remarks import SEE_FAQ
 from core_broker.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
 from core_broker.remoting.codes import ResponseCode
@@ -97,9 +100,22 @@ def check_foreign_group(group: str) -> None:
 
 
 def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicConfig:
-    """Create the topic of a first message; raises RequestRefused when creation is not allowed."""
+    """Create the topic of a first message; raises RequestRefused when creation is not allowed.
+
+    The number of topics is limited: retry and dead-letter topics by the number of groups, all other
+    topics by maxAutoCreateTopicNum.
+    """
     name = header.topic
     is_retry = name.startswith(RETRY_PREFIX)
+    limit = ctx.config.max_auto_create_topic_num
+    if name.startswith(FAILURE_PREFIXES):
+        group_of_failure(ctx, name.removeprefix(RETRY_PREFIX).removeprefix(DLQ_PREFIX))
+    elif ctx.topics.limited_count >= limit and ctx.config.auto_create_topic_enable:
+        raise RequestRefused(
+            ResponseCode.TOPIC_NOT_EXIST,
+            f"topic[{name}] does not exist, and the broker has {ctx.topics.limited_count} topics; "
+            f"maxAutoCreateTopicNum is {limit}",
+        )
     sys_flag = (UNIT_SUB if is_retry else UNIT) if header.unit_mode else 0
     topic = None
     if header.default_topic != AUTO_CREATE_TOPIC or ctx.config.auto_create_topic_enable:

@@ -92,15 +92,23 @@ class ClientProcessor:
             connection, beat.client_id, request.language, request.version, ctx.now_ms()
         )
         chars_max = COMPILED_CHARS_PER_HEARTBEAT_MAX
+        refusal: RequestRefused | None = None
         for consumer in beat.consumer_data_set:
             if consumer.group_name:
-                self._register_consumer(client, consumer)
+                try:
+                    self._register_consumer(client, consumer)
+                except RequestRefused as refused:
+                    # The other groups of the client are registered all the same.
+                    refusal = refused
+                    continue
                 chars_max = ctx.filters.register(
                     consumer.group_name, consumer.subscription_data_set, ctx.now_ms(), chars_max
                 )
         for producer in beat.producer_data_set:
             if producer.group_name:
                 ctx.producers.register(producer.group_name, client)
+        if refusal is not None:
+            raise refusal
         if self._cache is not None:
             after = self.table_state()
             self._cache.put(connection, request, client, after if before == after else None)

@@ -7,7 +7,7 @@ Compatible with RocketMQ's TopicConfigManager.createTopicInSendMessageBackMethod
 """
 
 from core_broker.errors import RequestRefused
-from core_broker.message.topics import dlq_topic, retry_topic
+from core_broker.message.topics import dlq_topic, is_system_group, retry_topic
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.remarks import SEE_FAQ
 from core_broker.remoting.bodies import (
@@ -27,10 +27,23 @@ VERSION_WITH_RECONSUME_LIMIT = 121
 
 
 def find_group(ctx: BrokerContext, name: str) -> SubscriptionGroupConfig | None:
-    """The group, created on first use when autoCreateSubscriptionGroup allows."""
-    group, created = ctx.groups.obtain(
-        name, may_create=ctx.config.auto_create_subscription_group, now_ms=ctx.now_ms()
-    )
+    """The group, created on first use when autoCreateSubscriptionGroup allows.
+
+    Raises RequestRefused when the broker has maxAutoCreateSubscriptionGroupNum groups.
+    """
+    group = ctx.groups.get(name)
+    if group is not None:
+        return group
+    config, count = ctx.config, len(ctx.groups)
+    may_create = config.auto_create_subscription_group
+    limit = config.max_auto_create_subscription_group_num
+    if may_create and count >= limit and not is_system_group(name):
+        raise RequestRefused(
+            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST,
+            f"subscription group [{name}] does not exist, and the broker has {count} groups; "
+            f"maxAutoCreateSubscriptionGroupNum is {limit}",
+        )
+    group, created = ctx.groups.obtain(name, may_create=may_create, now_ms=ctx.now_ms())
     if created:
         ctx.saver.save(ConfigTable.GROUPS)
     return group

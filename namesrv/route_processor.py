@@ -30,6 +30,7 @@ from core_broker.remoting.bodies import (
     decode_request,
     encode_body,
 )
+from core_broker.remoting.bodies.register import REGISTERED_OBJECTS_MAX
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -317,7 +318,9 @@ def _digest(request: RemotingCommand, header: RegisterBrokerRequestHeader) -> by
 def _registration(request: RemotingCommand, *, compressed: bool) -> RegisterBrokerBody:
     if request.version >= VERSION_WITH_FILTER_SERVERS or not request.body:
         return decode_register_body(request.body, compressed=compressed)
-    wrapper = decode_request(TopicConfigSerializeWrapper, request.body, FRAME_BYTES_MAX)
+    wrapper = decode_request(
+        TopicConfigSerializeWrapper, request.body, FRAME_BYTES_MAX, REGISTERED_OBJECTS_MAX
+    )
     return RegisterBrokerBody(topic_config_serialize_wrapper=wrapper)
 
 

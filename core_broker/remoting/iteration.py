@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 from core_broker.remoting.loop_watchdog import HOLD_S_MAX, ITERATION_END, READS, LoopWatchdog
 
 #: Time for the slow path in one iteration, and again in its end, seconds.
-BUDGET_S = 0.02
+BUDGET_S = 0.01
 
 Step = Callable[[], None]
 

@@ -37,6 +37,10 @@ class KeyHasher:
         """Return the hashes of all keys of a message: unique key first, then KEYS."""
         return [self._name_hash(name) for name in _names(topic, properties)]
 
+    def has_hash(self, topic: str, properties: dict[str, str], key_hash: int) -> bool:
+        """Return whether a message has a key with the hash; the first such key ends the work."""
+        return any(self._name_hash(name) == key_hash for name in _names(topic, properties))
+
     def hashes(self, names: list[str]) -> list[int]:
         """Return the hashes of many TOPIC#KEY names, at a third of the cost of `key_hash`."""
         ends = "".join([name[-_VARIED:] for name in names])

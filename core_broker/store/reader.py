@@ -284,7 +284,7 @@ class Reader:
         parsed = parse_record(record, 0, offset, check_crc=False)
         if not isinstance(parsed, Flaw):
             properties = decode_properties(parsed.properties)
-            if search.key_hash in self._hasher.message_hashes(parsed.topic, properties):
+            if self._hasher.has_hash(parsed.topic, properties, search.key_hash):
                 return True
         path, at = search.location_of(offset)
         self._damage.report(path, at, f"it points to {offset}, where another key is")

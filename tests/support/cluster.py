@@ -39,8 +39,9 @@ SMALL_STORE: dict[str, Any] = {
 class Program:
     """A program that prints its ports and a ready line."""
 
-    def __init__(self, module: str, folder: Path) -> None:
+    def __init__(self, module: str, folder: Path, root: Path = ROOT) -> None:
         self.module = module
+        self._root = root
         self.output = folder / f"{module}.log"
         self._settings_file = folder / f"{module}.conf"
         self._process: subprocess.Popen[bytes] | None = None
@@ -64,7 +65,7 @@ class Program:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", self.module, "-c", str(self._settings_file)],
-                cwd=ROOT,
+                cwd=self._root,
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -125,11 +126,14 @@ class Program:
 
 
 class Cluster:
-    """A name server and a broker on free ports of the loopback interface."""
+    """A name server and a broker on free ports of the loopback interface.
 
-    def __init__(self, folder: Path, **broker_settings: Any) -> None:
-        self.namesrv = Program("namesrv", folder)
-        self.broker = Program("core_broker", folder)
+    `root` is the source tree of both programs.
+    """
+
+    def __init__(self, folder: Path, *, root: Path = ROOT, **broker_settings: Any) -> None:
+        self.namesrv = Program("namesrv", folder, root)
+        self.broker = Program("core_broker", folder, root)
         with ExitStack() as undo:
             undo.callback(self.namesrv.kill)
             self.namesrv.start(

@@ -15,6 +15,8 @@ from core_broker.remoting.fastjson import Dialect
 
 #: Maximum size of a body that a peer sends and the event loop decodes at once, bytes.
 REQUEST_BODY_BYTES_MAX = 2 * 1024 * 1024
+#: Maximum objects in such a body, nested ones included.
+REQUEST_OBJECTS_MAX = 20_000
 #: Maximum commas, colons and escapes of such a body in fastjson's dialect, which Python parses.
 REQUEST_TOKENS_MAX = 16_000
 
@@ -30,7 +32,12 @@ def decode_body(kind: type[T], data: bytes) -> T:
     return body
 
 
-def decode_request(kind: type[T], data: bytes, bytes_max: int = REQUEST_BODY_BYTES_MAX) -> T:
+def decode_request(
+    kind: type[T],
+    data: bytes,
+    bytes_max: int = REQUEST_BODY_BYTES_MAX,
+    objects_max: int = REQUEST_OBJECTS_MAX,
+) -> T:
     """Decode a body that a peer sent to a server; raises ProtocolError, also above a limit.
 
     The limits come before any work: the decoding holds the event loop.
@@ -39,6 +46,8 @@ def decode_request(kind: type[T], data: bytes, bytes_max: int = REQUEST_BODY_BYT
         raise ProtocolError(
             f"a body of {len(data)} bytes is longer than {bytes_max}, the limit of this request"
         )
+    if (objects := data.count(b"{")) > objects_max:
+        raise ProtocolError(f"a body of {objects} objects, {objects_max} are possible")
     try:
         body: T = _decoder(kind).decode(data)
     except DECODE_FAULTS:

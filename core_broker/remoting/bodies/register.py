@@ -28,6 +28,8 @@ from core_broker.remoting.bodies.tables import (
     TopicConfigSerializeWrapper,
 )
 
+#: Maximum objects of a registration: a topic is one object, or two with attributes.
+REGISTERED_OBJECTS_MAX = 300_000
 #: Maximum topics of a compressed registration: their texts are parsed by Python.
 COMPRESSED_TOPICS_MAX = 20_000
 
@@ -68,7 +70,7 @@ def decode_register_body(data: bytes, *, compressed: bool) -> RegisterBrokerBody
     if not data:
         return RegisterBrokerBody()
     if not compressed:
-        return decode_request(RegisterBrokerBody, data, FRAME_BYTES_MAX)
+        return decode_request(RegisterBrokerBody, data, FRAME_BYTES_MAX, REGISTERED_OBJECTS_MAX)
     reader = _Reader(_decompress(data))
     version = decode_body(DataVersion, reader.sized())
     count = reader.count()

@@ -21,7 +21,11 @@ from core_broker.remoting.bodies import (
     decode_request,
     encode_body,
 )
-from core_broker.remoting.bodies.codec import REQUEST_BODY_BYTES_MAX, REQUEST_TOKENS_MAX
+from core_broker.remoting.bodies.codec import (
+    REQUEST_BODY_BYTES_MAX,
+    REQUEST_OBJECTS_MAX,
+    REQUEST_TOKENS_MAX,
+)
 
 CPP_HEARTBEAT = b"""{"clientID":"9335-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,\
 "consumeType":1,"groupName":"CG","messageModel":1,"subscriptionDataSet":[{"subString":"*",\
@@ -160,6 +164,9 @@ def test_request_bodies_are_limited_before_any_work(monkeypatch: pytest.MonkeyPa
     oversize = b'{"clientID":"%s"}' % (b"x" * REQUEST_BODY_BYTES_MAX)
     with pytest.raises(ProtocolError, match=f"longer than {REQUEST_BODY_BYTES_MAX}"):
         decode_request(HeartbeatData, oversize)
+    many = b'{"clientID":"c","producerDataSet":[%s{}]}' % (b"{}," * REQUEST_OBJECTS_MAX)
+    with pytest.raises(ProtocolError, match=f"{REQUEST_OBJECTS_MAX} are possible"):
+        decode_request(HeartbeatData, many)
     for body in (b"[" + b"1," * 20_000 + b",]", b"{a:'" + b"\\u0041" * 20_000 + b"'}"):
         with pytest.raises(ProtocolError, match=f"may have {REQUEST_TOKENS_MAX} commas"):
             decode_request(HeartbeatData, body)

@@ -79,7 +79,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         {
             ConfigTable.TOPICS: topics.parts,
             ConfigTable.GROUPS: groups.parts,
-            ConfigTable.OFFSETS: whole(offsets.encode),
+            ConfigTable.OFFSETS: offsets.slices,
             ConfigTable.DELAYS: whole(progress.encode),
             ConfigTable.FILTERS: whole(encode_filters),
         },

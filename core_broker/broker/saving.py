@@ -1,11 +1,13 @@
 """Writes of the tables below storePathRootDir/config, one after the other, off the event loop.
 
 A table is encoded on the event loop, where large tables encode only what has changed, and written
-in a thread. Changes during a write are written together after the write.
+in a thread. Consumer offsets, which all change all the time, are encoded slice by slice, one slice
+per iteration of the event loop. Changes during a write are written together after the write.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -20,19 +22,26 @@ Then = Callable[[Exception | None], None]
 
 
 class TableSaver:
-    """Owns the files of the tables; `encoders` return the content of each file in parts."""
+    """Owns the files of the tables.
+
+    An encoder returns the content of a file in parts: a list of parts is written as it is, an
+    iterator is read in one step per iteration of the event loop.
+    """
 
     def __init__(
         self,
         folder: Path,
-        encoders: Mapping[ConfigTable, Callable[[], Sequence[bytes]]],
+        encoders: Mapping[ConfigTable, Callable[[], list[bytes] | Iterator[bytes]]],
         executor: SerialExecutor,
     ) -> None:
         self._folder = folder
         self._encoders = encoders
         self._executor = executor
         self._waiting: dict[ConfigTable, list[Then]] = {}
-        self._writing: set[ConfigTable] = set()
+        #: The tables that are encoded or written now, with the callbacks of each write.
+        self._writing: dict[ConfigTable, list[Then]] = {}
+        #: Unfinished encodings: the parts so far, and the iterator with the other parts.
+        self._encoding: dict[ConfigTable, tuple[list[bytes], Iterator[bytes]]] = {}
         #: Tables whose last write failed, for example because the disk is full.
         self._failed: set[ConfigTable] = set()
 
@@ -58,18 +67,39 @@ class TableSaver:
         for table in self._encoders:
             self.save(table)
         self._executor.close()
+        # The executor is inline now: this writes the rest before `close` returns.
+        while self._encoding:
+            table, (parts, rest) = next(iter(self._encoding.items()))
+            self._submit(table, [*parts, *rest])
 
     def _write(self, table: ConfigTable) -> None:
-        waiting = self._waiting.pop(table)
-        self._writing.add(table)
+        self._writing[table] = self._waiting.pop(table)
         parts = self._encoders[table]()
+        if isinstance(parts, list):
+            self._submit(table, parts)
+        else:
+            self._encoding[table] = ([], parts)
+            self._encode_slice(table)
+
+    def _encode_slice(self, table: ConfigTable) -> None:
+        if table not in self._encoding:
+            return  # `close` was faster
+        parts, rest = self._encoding[table]
+        part = next(rest, None)
+        if part is None:
+            self._submit(table, parts)
+        else:
+            parts.append(part)
+            asyncio.get_running_loop().call_soon(self._encode_slice, table)
+
+    def _submit(self, table: ConfigTable, parts: list[bytes]) -> None:
+        self._encoding.pop(table, None)
         self._executor.submit(
-            partial(write_config_parts, self.path(table), parts),
-            partial(self._written, table, waiting),
+            partial(write_config_parts, self.path(table), parts), partial(self._written, table)
         )
 
-    def _written(self, table: ConfigTable, waiting: list[Then], error: Exception | None) -> None:
-        self._writing.discard(table)
+    def _written(self, table: ConfigTable, error: Exception | None) -> None:
+        waiting = self._writing.pop(table)
         if error is None:
             self._failed.discard(table)
         elif table not in self._failed:

@@ -16,6 +16,8 @@ SEPARATOR = "@"
 ENTRIES_MAX = 200_000
 #: Maximum queues with an offset in one pair of topic and group.
 QUEUES_MAX = 65_536
+#: Size of a slice of the encoded table, offsets and pairs: less than a millisecond of work.
+OFFSETS_PER_SLICE = 2_000
 
 _encode = msgspec.json.Encoder().encode
 
@@ -99,12 +101,30 @@ class ConsumerOffsets:
 
     def encode(self) -> bytes:
         """The table in the format of the file and of the answer to code 43."""
-        table = {
-            topic + SEPARATOR + group: queues
-            for group, topics in self._table.items()
-            for topic, queues in topics.items()
-        }
-        return _encode({"offsetTable": table})
+        return b"".join(self.slices())
+
+    def slices(self) -> Iterator[bytes]:
+        """The encoded table in slices of about OFFSETS_PER_SLICE offsets.
+
+        The table may change between two slices: a slice has the offsets of its own time.
+        """
+        yield b'{"offsetTable":{'
+        separator = b""
+        pairs: dict[str, dict[int, int]] = {}
+        size = 0
+        for group in list(self._table):
+            for topic in self.topics_of(group):
+                queues = self._table.get(group, {}).get(topic)
+                if queues is None:
+                    continue
+                pairs[topic + SEPARATOR + group] = queues
+                size += 1 + len(queues)
+                if size >= OFFSETS_PER_SLICE:
+                    yield separator + _encode(pairs)[1:-1]
+                    separator, pairs, size = b",", {}, 0
+        if pairs:
+            yield separator + _encode(pairs)[1:-1]
+        yield b"}}"
 
     def restore(self, content: bytes) -> None:
         """Load the content of the file; raises ProtocolError for an invalid content."""

@@ -273,6 +273,37 @@ class TestOffsets:
         assert again.committed("H", "T", 1) == 8
         assert len(again) == 3
 
+    def test_slices_are_small_and_together_the_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(consumer_offsets, "OFFSETS_PER_SLICE", 6)
+        offsets = ConsumerOffsets()
+        for group in range(4):
+            for topic in range(5):
+                for queue_id in range(2):
+                    offsets.commit(f"G{group}", f"T{topic}", queue_id, 7)
+        slices = list(offsets.slices())
+        assert max(part.count(b":7") for part in slices) == 4
+        again = ConsumerOffsets()
+        again.restore(b"".join(slices))
+        assert sorted(again.rows()) == sorted(offsets.rows())
+        assert ConsumerOffsets().encode() == b'{"offsetTable":{}}'
+
+    def test_a_table_that_changes_between_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(consumer_offsets, "OFFSETS_PER_SLICE", 2)
+        offsets = ConsumerOffsets()
+        for group in ("kept", "deleted", "last"):
+            for topic in ("T", "U"):
+                offsets.commit(group, topic, 0, 1)
+        slices = offsets.slices()
+        parts = [next(slices), next(slices)]
+        offsets.forget_group("deleted")
+        offsets.forget_topic("U")
+        offsets.commit("last", "T", 0, 2)
+        offsets.commit("new", "T", 0, 3)
+        parts += slices
+        again = ConsumerOffsets()
+        again.restore(b"".join(parts))
+        assert sorted(again.rows()) == [("kept", "T", 0, 1), ("last", "T", 0, 2)]
+
     def test_bounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(consumer_offsets, "ENTRIES_MAX", 1)
         monkeypatch.setattr(consumer_offsets, "QUEUES_MAX", 2)

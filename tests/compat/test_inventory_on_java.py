@@ -54,6 +54,35 @@ def test_every_page_and_list(java: Traffic, staff: User) -> None:
         text = client.get(f"{HOME}/clients/?q={group}").content.decode()
         assert "do not report the heartbeat of consumers" in text, "the page has the reason"
     behind(client, java, topic, group)
+    browsing(client, topic)
+    foreign_settings(client)
+
+
+def browsing(client: Client, topic: str) -> None:
+    """A Java broker counts the console's pulls as consumption; the console subtracts them."""
+    before = process(client)
+    assert len(api(client, f"messages?topic={topic}")["items"]) == 8
+    counted = int(before["runtime"]["msgGetTotalTodayNow"])
+    key = "msgGetTotalTodayNow"
+    after = poll(
+        lambda: found if int((found := process(client))["runtime"][key]) > counted else None, WAIT_S
+    )
+    assert after is not None
+    assert after["broker"]["out_total"] == before["broker"]["out_total"]
+    assert after["broker"]["today_begins"] == "start"
+
+
+def process(client: Client) -> Any:
+    return api(client, "brokers/broker-a")["processes"][0]
+
+
+def foreign_settings(client: Client) -> None:
+    """Meanings that hold for Gantry only are missing, and the page names the Java broker."""
+    meanings = {one["name"]: one["meaning"] for one in api(client, "broker-settings")["items"]}
+    assert meanings["transientStorePoolEnable"] is None
+    assert "Hours" in meanings["fileReservedTime"]
+    text = client.get(f"{HOME}/broker-settings/").content.decode()
+    assert "brokers of Apache RocketMQ" in text
 
 
 def lists(client: Client, topic: str, group: str, idle: str) -> None:

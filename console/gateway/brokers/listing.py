@@ -12,6 +12,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.brokers import runtime
+from console.gateway.brokers.consumption import without_own_reads
 from console.gateway.brokers.secrets import shown
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
 from console.gateway.engine.errors import ClusterUnreachable, NotAllowedNow, NotFound
@@ -232,7 +233,8 @@ async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[Br
     for ref in refs:
         table, settings = found.get(ref, ({}, {}))
         row = _row(session, ref, table, failures)
-        details.append(BrokerDetail(row, runtime.details(table), table, shown(settings)))
+        consumed = without_own_reads(table, session.own_reads, ref.addr, now_ms())
+        details.append(BrokerDetail(row, runtime.details(consumed), table, shown(settings)))
     return Partial(tuple(details), merge_failures(listed.failures, failures))
 
 
@@ -282,7 +284,7 @@ def _row(
     return broker_row(
         ref,
         known.cluster_name if known is not None else "",
-        table,
+        without_own_reads(table, session.own_reads, ref.addr, now_ms()),
         state=state,
         reason=failure.reason if failure is not None else None,
         contact_ms=known.contact_ms if known is not None else None,

@@ -26,6 +26,7 @@ from console.gateway.engine.errors import (
 from console.gateway.engine.known_brokers import BrokerRef, KnownBrokers
 from console.gateway.engine.last_answers import Key, LastAnswers
 from console.gateway.engine.liveness import Liveness
+from console.gateway.engine.own_reads import OwnReads
 from console.gateway.engine.questions import Command, Question
 from core_broker.client import AdminClient
 from core_broker.errors import (
@@ -62,6 +63,7 @@ class ClusterSession:
         self.namesrv_addr = namesrv_addr
         self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS)
         self.answers = AnswerCache()
+        self.own_reads = OwnReads()
         self.known = KnownBrokers() if known is None else known
         self.last_answers = LastAnswers()
         # Cached answers must not outlive the state of the brokers that they describe.

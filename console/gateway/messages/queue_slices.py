@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from console.gateway.engine.answers import now_ms
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.topics.routes import reading_route
 from core_broker.client import PullStatus
@@ -93,6 +94,7 @@ async def _pulled(session: ClusterSession, queue: QueueRef, begin: int, end: int
         pull = await session.admin.pull(
             queue.broker.addr, queue.topic, queue.queue_id, offset, count
         )
+        session.own_reads.add(queue.broker.addr, len(pull.messages), now_ms())
         found += [each for each in pull.messages if offset <= each.queue_offset < end]
         if pull.status is PullStatus.NO_NEW_MSG or pull.next_offset <= offset:
             break

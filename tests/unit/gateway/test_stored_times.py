@@ -5,6 +5,7 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from console.gateway.engine.own_reads import OwnReads
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.paging import Window
 from console.gateway.messages.queue_slices import QueueRef
@@ -22,6 +23,7 @@ class Queue:
     def __init__(self, times: list[int], answer: int) -> None:
         self.messages = [stored(0, BEGIN + at, ms) for at, ms in enumerate(times)]
         self.answer = answer
+        self.own_reads = OwnReads()
         self.pulls = 0
 
     @property

@@ -7,7 +7,7 @@ import msgspec
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import masters
+from console.gateway.brokers.listing import ask_masters, masters
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
@@ -215,8 +215,8 @@ async def _held(
     session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, SubscriptionGroupConfig], tuple[BrokerFailure, ...]]:
     """Return the group's current settings by broker, not from the cache."""
-    tables, failures = await session.fan_out(
-        await masters(session), lambda ref: session.admin.group_configs(ref.addr)
+    tables, failures = await ask_masters(
+        session, lambda ref: session.admin.group_configs(ref.addr), keep=("group_configs",)
     )
     held = {ref: table[name] for ref, table in tables.items() if name in table}
     if not held and not missing_ok:

@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import cluster_map, masters
+from console.gateway.brokers.listing import ask_masters, known_map, masters
 from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
@@ -176,7 +176,7 @@ async def delete_topic(
     """
     held, _failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(held.items()))
-    own = own_names((await session.ask(cluster_map)).value)
+    own = own_names(await known_map(session))
     if topic_kind(name, held.values(), own) == "system":
         raise NotAllowedNow(
             format_lazy(_("“{topic}” is a topic of the system itself."), topic=name),
@@ -231,9 +231,12 @@ def settings_from(fields: Mapping[str, Any]) -> TopicSettings:
 async def _held(
     session: ClusterSession, name: str, *, missing_ok: bool = False
 ) -> tuple[dict[BrokerRef, TopicConfig], tuple[BrokerFailure, ...]]:
-    """Return the topic's current configuration by broker, not from the cache."""
-    tables, failures = await session.fan_out(
-        await masters(session), lambda ref: session.admin.topic_configs(ref.addr)
+    """Return the topic's current configuration by broker, not from the cache.
+
+    A broker that is down has its last configuration: the change fails there, and is not forgotten.
+    """
+    tables, failures = await ask_masters(
+        session, lambda ref: session.admin.topic_configs(ref.addr), keep=("topic_configs",)
     )
     held = {ref: table[name] for ref, table in tables.items() if name in table}
     if not held and not missing_ok:

@@ -67,8 +67,7 @@ async def _ask(
 ) -> Partial[Mapping[BrokerRef, T]]:
     offered = await session.ask(offers)
     refs = [ref for ref, codes in offered.value.items() if code in codes]
-    keep = (code,) if code is not RequestCode.GET_ALL_CLIENTS else None
     found, failures = await session.fan_out(
-        refs, lambda ref: ask(ref.addr), one_must_answer=False, keep=keep
+        refs, lambda ref: ask(ref.addr), one_must_answer=False, keep=(code,)
     )
     return Partial(found, merge_failures(offered.failures, failures))

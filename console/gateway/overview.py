@@ -100,6 +100,11 @@ class Overview:
         return tuple(row for row in self.brokers if row.down)
 
     @property
+    def unregistered(self) -> tuple[BrokerRow, ...]:
+        """The brokers that answer although no name server lists them."""
+        return tuple(row for row in self.brokers if row.state == "unregistered")
+
+    @property
     def down_names(self) -> tuple[str, ...]:
         return tuple(row.ref.name for row in self.down)
 

@@ -80,8 +80,7 @@
   function show(sample) {
     newest = Date.now();
     if (sample.fresh_at_ms) freshAt = sample.fresh_at_ms;
-    trouble.hidden = sample.state !== "stale";
-    reason.textContent = sample.failures.map((failure) => failure.reason).join(" ");
+    trouble.hidden = true;
     for (const element of document.querySelectorAll("[data-live]")) {
       fill(element, sample[element.dataset.live]);
     }

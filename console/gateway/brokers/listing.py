@@ -119,6 +119,12 @@ async def cluster_map(session: ClusterSession) -> Partial[ClusterInfo]:
     return Partial(info)
 
 
+async def known_map(session: ClusterSession) -> ClusterInfo:
+    """Return all known brokers, also those that left the name server."""
+    await session.ask(cluster_map)
+    return _remembered(session.known.all())
+
+
 def _remembered(known: tuple[KnownBroker, ...]) -> ClusterInfo:
     info = ClusterInfo(broker_addr_table={}, cluster_addr_table={})
     for broker in known:

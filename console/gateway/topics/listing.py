@@ -8,7 +8,7 @@ from typing import Literal
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.brokers.listing import ask_masters, cluster_map
+from console.gateway.brokers.listing import ask_masters, known_map
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
@@ -86,7 +86,7 @@ async def topic_configs(session: ClusterSession) -> Partial[Configs]:
 async def topic_rows(session: ClusterSession) -> Partial[tuple[TopicRow, ...]]:
     """All topics in order of name."""
     answer = await session.ask(topic_configs)
-    own = own_names((await session.ask(cluster_map)).value)
+    own = own_names(await known_map(session))
     rows = session.derived("topic_rows", (answer.value, own), _rows)
     return Partial(rows, answer.failures)
 
@@ -108,7 +108,7 @@ async def topic_detail(session: ClusterSession, topic: str) -> Partial[TopicDeta
     configs = {ref: table[topic] for ref, table in answer.value.items() if topic in table}
     if not configs:
         raise no_such_topic(topic, answer.failures)
-    own = own_names((await session.ask(cluster_map)).value)
+    own = own_names(await known_map(session))
     tables, failures = await queues_of_topic(session, topic, one_must_answer=False)
     queues = sorted(
         (

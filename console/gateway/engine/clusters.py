@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.conf import settings
 
 from console.gateway.engine.answers import Answer, now_ms
@@ -58,13 +58,13 @@ class Cluster:
     ) -> Answer[T]:
         """Ask from another event loop, such as the web server's."""
         if self._memory is not None and self._known.load_due(now_ms()):
-            await sync_to_async(self._load_known)()
+            await database_sync_to_async(self._load_known)()
         work = self._ask(question, *args, **kwargs)
         try:
             return await asyncio.wrap_future(self._loop.submit(work))
         finally:
             if self._memory is not None and self._known.unsaved():
-                await sync_to_async(self._save_known)()
+                await database_sync_to_async(self._save_known)()
 
     def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a command from a thread. Blocks until its result or its deadline."""

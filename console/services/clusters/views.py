@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -67,6 +68,8 @@ def _card(cluster: Cluster) -> ClusterCard:
         return ClusterCard(cluster, cluster.ask(overview), None, mark)
     except GatewayError as trouble:
         return ClusterCard(cluster, None, trouble, mark)
+    finally:
+        connection.close()  # of this thread: the known brokers are in the database
 
 
 class OverviewPage(ClusterPage):

@@ -89,6 +89,8 @@ def check_failures_of_the_api(own: Own) -> None:
     topics = own.api.get("/topics")
     assert own.topic in [one["name"] for one in topics["items"]]
     assert topics["failures"][0]["as_of_ms"] > 0
+    system = [one["name"] for one in own.api.get("/topics?type=system")["items"]]
+    assert "broker-a" in system, "the topic of the broker keeps its type"
     assert own.api.get("/load")["state"] == "stale"
     (broker,) = own.api.get("/brokers")["items"]
     assert broker["contact_ms"] > 0

@@ -4,6 +4,7 @@ Each test kills a real broker or name server of a cluster of its own.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
@@ -16,7 +17,7 @@ from console.services.clusters import memory, models
 from tests.api.conftest import browser
 from tests.api.outages import Own, check_failures_of_the_api, check_red_with_last_values
 from tests.api.traffic import poll
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, Program
 
 
 @pytest.fixture
@@ -37,6 +38,17 @@ def test_every_answer_of_the_api_names_the_broker_that_is_down(own: Own) -> None
     own.see_everything()
     own.kill_and_notice()
     check_failures_of_the_api(own)
+
+
+def test_a_change_during_the_outage_fails_and_a_deletion_too(own: Own) -> None:
+    own.see_everything()
+    etag = own.api("get", f"/topics/{own.topic}").headers["ETag"]
+    own.kill_and_notice()
+    assert own.api("get", f"/topics/{own.topic}").headers["ETag"] == etag
+    change = own.api("patch", f"/topics/{own.topic}", {"perm": 4}, **{"If-Match": etag})
+    assert change.status_code == 503, change.content
+    assert own.api("delete", f"/topics/{own.topic}").status_code == 503
+    assert own.topic in [one["name"] for one in own.api.get("/topics")["items"]]
 
 
 def test_the_paths_of_the_java_dashboard_fail_instead_of_stale_answers(own: Own) -> None:
@@ -131,6 +143,33 @@ def test_without_the_name_server_the_brokers_are_still_read(own: Own, cluster: C
     assert own.api.get("/load")["state"] == "partly"
     assert "name server" in own.text("topics/")
     assert "stale-mark" not in own.text("topics/"), "the broker answers"
+
+
+def test_a_broker_that_no_name_server_lists_is_not_registered(
+    own: Own, tmp_path: Path, settings: Settings
+) -> None:
+    own.see_everything()
+    gateway.close()
+    other = Program("namesrv", tmp_path)
+    other.start(
+        {
+            "listen_port": 0,
+            "http_port": 0,
+            "bind_address": "127.0.0.1",
+            "kv_config_path": tmp_path / "kvConfig.json",
+            "config_store_path": tmp_path / "namesrv.properties",
+        }
+    )
+    try:
+        settings.CONSOLE_CLUSTERS = {"local": f"127.0.0.1:{other.port('remoting')}"}
+        (broker,) = own.api.get("/brokers")["items"]
+        assert (broker["name"], broker["state"]) == ("broker-a", "unregistered")
+        assert broker["in_total"] >= 3, "the broker answers"
+        assert "not registered" in own.text("brokers/")
+        assert "1 not registered" in own.text("")
+        assert own.topic in [one["name"] for one in own.api.get("/topics")["items"]]
+    finally:
+        other.stop()
 
 
 def test_the_database_keeps_a_bounded_number_of_brokers(

@@ -315,12 +315,14 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "filters": {"refused_handshakes": {"()": "console.web.log_filters.RefusedHandshakes"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": "INFO"},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.request": {"level": "ERROR"},
         "axes": {"level": "WARNING"},
+        "uvicorn.error": {"filters": ["refused_handshakes"]},
         # The page names host and setting; any client can cause a line per request.
         "django.security.DisallowedHost": {"level": "CRITICAL"},
     },

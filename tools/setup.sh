@@ -34,6 +34,7 @@ step() {
     label="[$step_number/$STEPS] $text"
     mkdir -p "${LOG%/*}"
     printf '== %s\n' "$label" >>"$LOG"
+    if [ ! -t 2 ]; then say "$label …"; fi
     report "$label" "$began" &
     reporter=$!
     "$@" || status=$?
@@ -55,7 +56,6 @@ report() {
             sleep 1
         done
     fi
-    say "$label …"
     while sleep "$REPORT_INTERVAL_S" >/dev/null 2>&1; do
         say "$(last_output "$label, $((SECONDS - began)) s")"
     done
@@ -161,7 +161,7 @@ set_up_venv() {
         exit 1
     fi
     step "bytecode of all packages" compile_bytecode
-    step "compiled kernel of the broker" build_kernel
+    step "compiled kernel of the broker" build_kernel || true
     touch "$VENV/.ready"
 }
 
@@ -176,6 +176,7 @@ build_kernel() {
         say "The broker's kernel could not be compiled ($LOG); the broker runs without the kernel, more slowly."
         say "Install a C compiler and zlib's header (Debian, Ubuntu: apt-get install gcc libc6-dev zlib1g-dev), then:"
         say "rm $VENV/.ready && make up"
+        return 1
     fi
 }
 

@@ -5,6 +5,7 @@ from http import HTTPStatus
 
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.http.request import split_domain_port
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
@@ -61,7 +62,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     reason = _("Invalid request: %(problem)s") % {"problem": exception}
     if is_host:
         reason = _("The console has no host name “%(host)s” (setting CONSOLE_ALLOWED_HOSTS).") % {
-            "host": request.META.get("HTTP_HOST", "")[:HOST_CHARS_MAX]
+            "host": _name_of(request.META.get("HTTP_HOST", ""))[:HOST_CHARS_MAX]
         }
     if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "bad-request", 400, reason)
@@ -71,6 +72,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(
         request, "errors/forbidden.html", {"title": _("Bad request"), "reason": reason}, status=400
     )
+
+
+def _name_of(host: str) -> str:
+    """Return a Host header without the port; an unusable header unchanged."""
+    return split_domain_port(host)[0] or host
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:

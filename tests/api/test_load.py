@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import websockets
 
 from console.environment import NUMBERS
 from console.web.admission import MONITORING_SLOTS
@@ -15,6 +16,7 @@ from tests.support.console_program import ADMIN_PASSWORD, ConsoleProgram
 
 pytestmark = pytest.mark.timeout(300)
 
+JSON = "application/json"
 REQUESTS = 2_000
 DEADLINE_S = 120.0
 SAMPLE_INTERVAL_S = 0.05
@@ -69,7 +71,7 @@ def sign_in(console: ConsoleProgram, password: str, **headers: str) -> tuple[int
     """Sign in as admin through the path of Classic; return status and error."""
     body = json.dumps({"username": "admin", "password": password})
     response, answer = console.request(
-        "POST", "/login/login.do", body, Content_Type="application/json", **headers
+        "POST", "/login/login.do", body, Content_Type=JSON, **headers
     )
     return response.status, str(json.loads(answer)["errMsg"])
 
@@ -90,6 +92,26 @@ def test_the_address_from_a_trusted_proxy_counts(tmp_path: Path) -> None:
         assert statuses[-1] == 429
         assert sign_in(console, ADMIN_PASSWORD, X_Forwarded_For="198.51.100.8, 192.0.2.1")[0] == 429
         assert sign_in(console, ADMIN_PASSWORD, X_Forwarded_For="192.0.2.2")[0] == 200
+
+
+async def test_live_pages_beyond_the_limit_are_refused_with_a_time(tmp_path: Path) -> None:
+    with ConsoleProgram(tmp_path, CONSOLE_WEBSOCKETS_MAX="1") as console:
+        body = json.dumps({"username": "admin", "password": ADMIN_PASSWORD})
+        response, _ = console.request("POST", "/login/login.do", body, Content_Type=JSON)
+        cookie = next(
+            each for each in response.headers.get_all("Set-Cookie", []) if "gantry_session" in each
+        )
+        url = f"ws://127.0.0.1:{console.port}/ws/clusters/local/overview"
+        options = {"additional_headers": {"Cookie": cookie.partition(";")[0]}, "proxy": None}
+        async with websockets.connect(url, **options) as first:
+            await first.recv()
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await websockets.connect(url, **options)
+            answer = refused.value.response
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+            assert b"CONSOLE_WEBSOCKETS_MAX" in (answer.body or b"")
+        assert "ERROR" not in console.output
+        assert "Traceback" not in console.output
 
 
 def test_https_needs_no_header(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ from core_broker.remoting.bodies.queues import (
 )
 from core_broker.remoting.bodies.register import (
     RegisterBrokerBody,
+    RegistrationSummary,
     decode_register_body,
     encode_register_body,
     register_body_of,
@@ -176,6 +177,7 @@ __all__ = [
     "QueueData",
     "QueueTimeSpan",
     "RegisterBrokerBody",
+    "RegistrationSummary",
     "ResetOffsetBody",
     "ResetOffsetBodyForC",
     "SubscriptionData",

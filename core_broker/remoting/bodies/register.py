@@ -47,6 +47,22 @@ class RegisterBrokerBody(Struct, rename="camel", kw_only=True):
     filter_server_list: list[str] = []
 
 
+class _WrapperSummary(Struct, rename="camel", kw_only=True):
+    data_version: DataVersion | None = None
+
+
+class RegistrationSummary(Struct, rename="camel", kw_only=True):
+    """A plain registration without its topics, whose decoding costs most of the time."""
+
+    topic_config_serialize_wrapper: _WrapperSummary = field(default_factory=_WrapperSummary)
+    filter_server_list: list[str] = []
+
+    @property
+    def version(self) -> DataVersion | None:
+        """The version of the topics; None in the form of the oldest brokers."""
+        return self.topic_config_serialize_wrapper.data_version
+
+
 def encode_register_body(body: RegisterBrokerBody, *, compressed: bool) -> bytes:
     """Write a registration in either form."""
     if not compressed:

@@ -60,8 +60,12 @@ class FastPulls:
         #: Versions of the tables at the last check of the kept sources.
         self._checked_versions: tuple[object, ...] = ()
         self._sources: dict[_Key, PullSource] = {}
-        #: Pulls, messages and misses of the taker at the last supply of the store's counters.
+        #: Pulls, messages and misses of the taker at the last supply of the store's counters,
+        #: without pulls of tools.
         self._supplied = (0, 0, 0)
+        #: Sources of tools, and their pulls and messages before the last `forget_sources`.
+        self._tool_sources: list[PullSource] = []
+        self._tool_pulls = self._tool_messages = 0
         ctx.statistics.suppliers.append(self._supply_counts)
         ctx.store.fast_reads.suppliers.append(self._supply_reads)
 
@@ -120,12 +124,12 @@ class FastPulls:
                 if len(self._sources) >= SOURCES_MAX:
                     self.forget_sources()
                 self._sources[key] = source
+                if group == TOOLS_CONSUMER_GROUP:
+                    self._tool_sources.append(source)
         return source
 
     def _new_source(self, header: PullMessageRequestHeader) -> PullSource | None:
         if self._ctx.groups.get(header.consumer_group) is None:
-            return None
-        if header.consumer_group == TOOLS_CONSUMER_GROUP:  # the taker counts all its pulls
             return None
         try:
             check_foreign_group(header.consumer_group)
@@ -225,16 +229,24 @@ class FastPulls:
         self._supply_counts()
         self.taker.forget()
         self._sources.clear()
+        self._tool_sources.clear()
 
     def _supply_reads(self, counters: Counters) -> None:
+        """Add the taker's counts; messages for tools are no consumption."""
         taker = self.taker
-        pulls, messages, missed = taker.pulls, taker.messages, taker.missed
+        tools = self._tool_sources
+        pulls = taker.pulls - self._tool_pulls - sum(each.pulls for each in tools)
+        messages = taker.messages - self._tool_messages - sum(each.messages for each in tools)
+        missed = taker.missed
         counters.get_found += pulls - self._supplied[0]
         counters.get_messages += messages - self._supplied[1]
         counters.get_missed += missed - self._supplied[2]
         self._supplied = (pulls, messages, missed)
 
     def _supply_counts(self) -> None:
+        for source in self._tool_sources:
+            self._tool_pulls += source.pulls
+            self._tool_messages += source.messages
         for source in self._sources.values():
             if source.pulls:
                 self._ctx.statistics.got(

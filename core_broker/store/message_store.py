@@ -281,17 +281,15 @@ class MessageStore:
         """Read messages of a queue from an offset on, filtered by tags code and properties.
 
         Bounded by `maxTransfer…OnMessageInMemory` and `…InDisk` besides the arguments. With
-        `is_counted` False, the read is missing in totals and rates of the statistics.
+        `is_counted` False, messages found are missing in totals and rates of the statistics.
         """
         queue = self._queues.get(topic, queue_id)
         result = self._reader.get(queue, offset, max_count, max_bytes, accept, by_properties)
-        if not is_counted:
-            return result
-        if result.status is GetStatus.FOUND:
+        if result.status is not GetStatus.FOUND:
+            self._counters.get_missed += 1
+        elif is_counted:
             self._counters.get_found += 1
             self._counters.get_messages += len(result.records)
-        else:
-            self._counters.get_missed += 1
         return result
 
     def queue_range(self, topic: str, queue_id: int) -> tuple[int, int]:

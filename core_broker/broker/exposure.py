@@ -115,6 +115,7 @@ class Exposure:
         yield Family("rocketmq_storage_size", [({}, size)])
         yield Family("rocketmq_storage_flush_behind_bytes", [({}, stats.to_flush_bytes)])
         yield Family("rocketmq_storage_damaged_places", [({}, stats.damaged_places)])
+        yield Family("rocketmq_storage_repaired_units_total", [({}, stats.repaired_units)])
         oldest_ms = stats.earliest_message_timestamp
         age_ms = self._ctx.now_ms() - oldest_ms if oldest_ms > 0 else 0
         yield Family("rocketmq_storage_message_reserve_time", [({}, age_ms)])

@@ -31,8 +31,8 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.store import GetResult, GetStatus
-from core_broker.store.log_reader import LIGHT_QUEUE_PREFIX
 from core_broker.store.stats import Counters
+from core_broker.store.unit_layout import LIGHT_QUEUE_PREFIX
 
 #: Maximum messages of an answer, and maximum tags of a filter; more are for the slow path.
 COUNT_MAX = 512
@@ -83,7 +83,7 @@ class FastPulls:
             ctx.topics.replacements,
             ctx.groups.replacements,
             ctx.consumers.changes,
-            ctx.store.fast_reads.queue_removals,
+            ctx.store.fast_reads.queue_changes,
         )
         if versions != self._checked_versions:
             self.forget_sources()

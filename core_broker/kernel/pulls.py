@@ -295,6 +295,8 @@ class CompiledPulls(FastHandler):
                 self._records[count].offset = at
                 count += 1
                 total += size
+            elif not source.knows(get64(unit + 12)):
+                return 0
             at += 1
         after[0] = at
         return count

@@ -14,6 +14,8 @@ cdef class PullSource:
     cdef readonly int64_t pulls, messages, stored_bytes
     cdef int32_t *_codes
     cdef int _code_count
+    # Tags codes that are known to be right; a code has one slot.
+    cdef int64_t _known[32]
     cdef object _read
     # Kept unit ranges: bytes, address, first offset, end offset, requested number of units.
     cdef list _units
@@ -23,6 +25,7 @@ cdef class PullSource:
     cdef int _requested[4]
     cdef int _range, _next_range
     cdef bint passes(self, int64_t tags_code) noexcept nogil
+    cdef bint knows(self, int64_t tags_code) except -1
     cdef const uint8_t *unit(self, int64_t offset) except? NULL
     cdef int _select_range(self, int64_t offset) except -1
     cdef bint owns(self, const uint8_t *record, int64_t offset_physical, int64_t size, int64_t offset) noexcept

@@ -20,6 +20,8 @@ KEPT_UNITS = cython.declare(cython.int, 128)
 KEPT_UNITS_MAX = cython.declare(cython.int, 512)
 #: Number of kept unit ranges, for consumers at different offsets.
 RANGES = cython.declare(cython.int, 4)
+#: Mask of the slots for tags codes that are known to be right.
+KNOWN_MASK = cython.declare(cython.int, 31)
 RECORD_MAGIC_V2 = cython.declare(uint32_t, 0xDAA320AB)
 CRC_MASK = cython.declare(uint32_t, 0x7FFFFFFF)
 #: Bits of a record's system flag, and the bytes that an IPv6 host has more than an IPv4 host.
@@ -46,6 +48,7 @@ class PullSource:
         suggested: int,
     ) -> None:
         i: cython.int = 0
+        slot: cython.int
         self.queue = queue
         self.accept = None if codes is None else codes.__contains__
         self._read = read
@@ -54,6 +57,8 @@ class PullSource:
         self.target = target
         self.suggested = suggested
         self._units = [b""] * RANGES
+        for slot in range(KNOWN_MASK + 1):
+            self._known[slot] = slot ^ 1  # the code of another slot, so no code matches
         self._code_count = -1
         if codes is not None:
             self._codes = cython.cast(
@@ -82,6 +87,20 @@ class PullSource:
             if self._codes[i] == tags_code:
                 return True
         return False
+
+    def knows(self, tags_code):
+        """Return true when a record of the queue is known to have the tags code.
+
+        A rejected message with another code is left to the slow path, since the unit may be
+        damaged.
+        """
+        slot: cython.int = (tags_code ^ (tags_code >> 8)) & KNOWN_MASK
+        if self._known[slot] == tags_code:
+            return True
+        if tags_code not in self.queue.known_codes:
+            return False
+        self._known[slot] = tags_code
+        return True
 
     def unit(self, offset):
         """Return the unit of an offset of the queue; NULL when it is not in memory."""

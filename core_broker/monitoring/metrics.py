@@ -31,6 +31,7 @@ METRIC_HELP = {
     "rocketmq_storage_size": "Bytes of the commit log",
     "rocketmq_storage_flush_behind_bytes": "Bytes of the commit log not yet on disk",
     "rocketmq_storage_damaged_places": "Damaged places of the store, found since the start",
+    "rocketmq_storage_repaired_units_total": "Damaged queue units rebuilt from the commit log",
     "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",
     "rocketmq_storage_message_reserve_time": "Age in ms of the oldest message stored",
     "rocketmq_remoting_connections": "Open connections",

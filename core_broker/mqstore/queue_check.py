@@ -22,14 +22,18 @@ from core_broker.mqstore.folder import (
 from core_broker.mqstore.report import Report, display_name
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.segments import NAME_DIGITS, segment_path
-from core_broker.store.unit_layout import BLANK_SIZE, UNIT, UNIT_BYTES, UNIT_LAYOUT
+from core_broker.store.unit_layout import (
+    BLANK_SIZE,
+    EXT_ADDRESS_MAX,
+    UNIT,
+    UNIT_BYTES,
+    UNIT_LAYOUT,
+)
 
 #: Size of the read buffer of one queue, units.
 READ_UNITS = 256
 #: Records without a unit kept for each queue; further records are only counted.
 MISSING_KEPT = 100
-#: Highest tags code used as an address in consumequeue_ext (RocketMQ's ConsumeQueueExt).
-EXT_ADDRESS_MAX = -(2**31) - 1
 
 _pack = UNIT.pack
 _TAGS_CODE_AT = UNIT_LAYOUT.at("tags_code")

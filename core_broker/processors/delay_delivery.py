@@ -143,6 +143,7 @@ class DelayDelivery:
         ):
             inner = _real(delayed)
         if inner is None:
+            self._ctx.store.repair_unit(SCHEDULE_TOPIC, queue_id, offset)
             log.error("the delayed message at offset %d is unreadable", unit.offset_physical)
             return True
         result = self._ctx.store.put(inner)

@@ -167,8 +167,9 @@ class TransactionChecks:
             TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID, progress.next_op, OPS_PER_TURN_MAX
         )
         for unit in units:
-            op = self._read(TRANS_OP_HALF_TOPIC, unit)
-            if op is None:
+            op, offset = self._read(TRANS_OP_HALF_TOPIC, unit), progress.next_op
+            if op is None or (op.topic, op.queue_offset) != (TRANS_OP_HALF_TOPIC, offset):
+                self._ctx.store.repair_unit(TRANS_OP_HALF_TOPIC, HALF_QUEUE_ID, offset)
                 progress.read_op((), half_end)
             else:
                 progress.read_op(ended_halves(op), half_end, moved_to(op))
@@ -308,6 +309,7 @@ class TransactionChecks:
         units = self._ctx.store.queue_units(TRANS_HALF_TOPIC, HALF_QUEUE_ID, offset, 1)
         half = self._read(TRANS_HALF_TOPIC, units[0]) if units else None
         if half is None or (half.topic, half.queue_offset) != (TRANS_HALF_TOPIC, offset):
+            self._ctx.store.repair_unit(TRANS_HALF_TOPIC, HALF_QUEUE_ID, offset)
             log.error("half message %d is unreadable and is skipped", offset)
             return None
         return half

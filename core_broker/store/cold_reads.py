@@ -10,7 +10,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from core_broker.errors import StoreBusy
 from core_broker.store.files import Files
@@ -32,6 +32,16 @@ _PAGE_BYTES = 4096
 T = TypeVar("T")
 
 
+class Repair(Protocol):
+    """Work of a read that met damage (unit_repairs.py)."""
+
+    def run(self) -> None:
+        """Run off the loop."""
+
+    def apply(self) -> None:
+        """Apply the result on the loop, after `run`; may raise OSError."""
+
+
 class ColdRead(Exception):
     """The requested range is not in memory: call `warm` off the loop, then repeat the read."""
 
@@ -39,17 +49,25 @@ class ColdRead(Exception):
         super().__init__(f"{size} bytes at {offset} of {path} are not in memory")
         #: Path, size and offset of each requested range.
         self.spans = [(path, size, offset)]
+        #: Repairs that must follow before the read is repeated.
+        self.repairs: list[Repair] = []
         #: True when the range was read, but RWF_NOWAIT still reports it as not in memory.
         self.is_in_vain = False
         self._files = files
 
     def add(self, other: "ColdRead") -> "ColdRead":
-        """Add the ranges of another cold read, so that one job reads both."""
+        """Add the ranges and repairs of another cold read, so that one job serves both."""
         self.spans += other.spans
+        self.repairs += other.repairs
         return self
 
     def warm(self) -> None:
-        """Read all ranges into the page cache. Runs off the loop; skips deleted files."""
+        """Read all ranges into the page cache, and run the repairs.
+
+        Runs off the loop; skips deleted files.
+        """
+        for repair in self.repairs:
+            repair.run()
         for number, (path, size, offset) in enumerate(self.spans, 1):
             try:
                 file = self._files.open(path)
@@ -88,11 +106,14 @@ class ColdReads:
     def __init__(
         self,
         executors: Sequence[SerialExecutor],
+        repairing: SerialExecutor,
         on_warm: Callable[[ColdRead], None],
         waiting_max: int,
     ) -> None:
         self.waiting = 0
         self._executors = itertools.cycle(executors)
+        #: Runs repairs one after the other, so that no repair delays other cold reads.
+        self._repairing = repairing
         self._on_warm = on_warm
         self._waiting_max = waiting_max
 
@@ -101,12 +122,23 @@ class ColdReads:
 
         def warmed(error: Exception | None) -> None:
             if error is None:
-                self._on_warm(cold)
+                try:
+                    self._finish(cold)
+                except OSError as raised:
+                    error = raised
             then(error)
 
-        self.run(cold.warm, warmed)
+        self.run(cold.warm, warmed, self._executor_of(cold))
 
-    def run(self, job: Job, then: Done) -> None:
+    def _executor_of(self, cold: ColdRead) -> SerialExecutor | None:
+        return self._repairing if cold.repairs else None
+
+    def _finish(self, cold: ColdRead) -> None:
+        self._on_warm(cold)
+        for repair in cold.repairs:
+            repair.apply()
+
+    def run(self, job: Job, then: Done, executor: SerialExecutor | None = None) -> None:
         """Run a reading job; `then` gets StoreBusy immediately when too many reads are pending."""
         if self.waiting >= self._waiting_max:
             then(StoreBusy(self.waiting))
@@ -117,9 +149,9 @@ class ColdReads:
             self.waiting -= 1
             then(error)
 
-        next(self._executors).submit(job, done)
+        (executor or next(self._executors)).submit(job, done)
 
-    async def ran(self, job: Job) -> None:
+    async def ran(self, job: Job, executor: SerialExecutor | None = None) -> None:
         """Wait until a job has run; raises the exception of the job, or StoreBusy."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -131,13 +163,13 @@ class ColdReads:
             else:
                 future.set_exception(error)
 
-        self.run(job, done)
+        self.run(job, done, executor)
         await future
 
     async def warmed(self, cold: ColdRead) -> None:
         """Wait until a cold read has finished; raises OSError or StoreBusy."""
-        await self.ran(cold.warm)
-        self._on_warm(cold)
+        await self.ran(cold.warm, self._executor_of(cold))
+        self._finish(cold)
 
     async def when_warm(self, ask: Callable[[], T]) -> T:
         """Return the result of `ask`, repeated after each ColdRead once its ranges are in memory.

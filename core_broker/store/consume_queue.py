@@ -14,6 +14,7 @@ from pathlib import Path
 from core_broker.errors import StoreCorrupt
 from core_broker.store.files import Buffer, File, Files
 from core_broker.store.full_disk import is_disk_full
+from core_broker.store.known_codes import KnownCodes
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
 from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
@@ -52,6 +53,7 @@ class ConsumeQueue:
         "_tail_from",
         "_units_per_file",
         "end_physical",
+        "known_codes",
         "max_offset",
         "min_offset",
         "next_offset",
@@ -74,6 +76,8 @@ class ConsumeQueue:
         self.next_offset = 0
         #: Physical end of the newest message of the queue.
         self.end_physical = 0
+        #: Tags codes of the queue that agreed with a record.
+        self.known_codes = KnownCodes()
         self._appended_end = 0
         #: Unsynced files of all queues, with the bytes written since the last sync.
         self._dirty_paths = dirty_paths
@@ -159,6 +163,16 @@ class ConsumeQueue:
             self._dirty_paths[path] = self._dirty_paths.get(path, 0) + size
             del self._tail[:size]
             self._tail_from += count
+
+    def replace(self, offset: int, unit: bytes) -> None:
+        """Overwrite one visible unit, which is damaged. Raises OSError."""
+        if offset >= self._tail_from:
+            at = (offset - self._tail_from) * UNIT_BYTES
+            self._tail[at : at + UNIT_BYTES] = unit
+        else:
+            path, at = self.location_of(offset)
+            self._open_files.get(path).pwrite(unit, at)
+            self._dirty_paths[path] = self._dirty_paths.get(path, 0) + UNIT_BYTES
 
     def _writable(self, first: int) -> Path:
         """Return the file that begins with unit `first`; create a missing file at full size."""

@@ -59,8 +59,9 @@ class ConsumeQueues:
         self._open_files = open_files
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._appended: set[ConsumeQueue] = set()
-        #: Number of queues removed since the start.
+        #: Number of queues removed, and of units repaired, since the start.
         self.removals = 0
+        self.repairs = 0
         #: Queues with units in memory only, and the subset with at least TAIL_BYTES_MAX of them.
         self._unwritten: dict[ConsumeQueue, None] = {}
         self._full: set[ConsumeQueue] = set()

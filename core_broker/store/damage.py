@@ -1,6 +1,7 @@
 """Damage that readers and recovery detect: logged once for each file offset, and counted.
 
-The broker deletes and repairs nothing; `mqstore repair` rebuilds queues and index.
+The broker deletes nothing for damage, and repairs units of consume queues (unit_repairs.py);
+`mqstore repair` rebuilds queues and index.
 """
 
 import logging
@@ -19,6 +20,8 @@ class Damage:
     def __init__(self) -> None:
         #: Damaged file offsets reported since the start.
         self.count = 0
+        #: Units of consume queues rebuilt since the start.
+        self.repaired = 0
         self._places: set[tuple[Path, int]] = set()
 
     def report(self, path: Path, offset: int, reason: str) -> None:
@@ -30,3 +33,8 @@ class Damage:
         self._places.add((path, offset))
         self.count += 1
         log.error("%s is damaged at %d: %s", path, offset, reason)
+
+    def report_repair(self, path: Path, offset: int, unit: int) -> None:
+        """Report that a damaged unit of a consume queue was rebuilt."""
+        self.repaired += 1
+        log.warning("%s was damaged at %d: unit %d is rebuilt from the log", path, offset, unit)

@@ -40,9 +40,9 @@ class FastReads:
         self.suppliers = meter.suppliers
 
     @property
-    def queue_removals(self) -> int:
-        """Number of queues removed since the start; a change makes cached queues invalid."""
-        return self._queues.removals
+    def queue_changes(self) -> int:
+        """Number of removed queues and repaired units; a change makes cached units invalid."""
+        return self._queues.removals + self._queues.repairs
 
     @property
     def range(self) -> tuple[int, int]:

@@ -40,6 +40,11 @@ class StorePaths:
         return self.root / "consumequeue"
 
     @property
+    def queues_ext(self) -> Path:
+        """Extensions of queue units by a Java broker with `enableConsumeQueueExt`."""
+        return self.root / "consumequeue_ext"
+
+    @property
     def index(self) -> Path:
         """The key index."""
         return self.root / "index"

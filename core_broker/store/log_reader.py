@@ -1,8 +1,8 @@
 """Reads single records, and runs of records, from the log.
 
 A reader of a queue gets a record only when size, physical offset, queue id, queue offset and topic
-in the record match the queue's unit, and the body matches its checksum. So a damaged unit of a
-consume queue, or a damaged item of the index, can lose a message, but never deliver a wrong one.
+in the record match the queue's unit, and the body matches its checksum. So damage never delivers a
+wrong message. A damaged unit is rebuilt first (unit_repairs.py); a damaged record is skipped.
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,13 @@ from core_broker.store.cold_reads import ColdRead
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
+from core_broker.store.unit_layout import LIGHT_QUEUE_PREFIX
+from core_broker.store.unit_repairs import UnitRepairs
 
 #: Maximum gap between records of one read, bytes.
 GAP_BYTES_MAX = 16 * 1024
 #: Maximum size of one read of several records, bytes.
 SPAN_BYTES_MAX = 1024 * 1024
-#: Prefix of RocketMQ 5's light queues, whose units point to messages of other topics.
-LIGHT_QUEUE_PREFIX = "%LMQ%"
 
 #: The fields checked against a unit; body_bytes is right with IPv4 hosts only.
 _IDENTITY = HEAD.select(
@@ -95,7 +95,16 @@ class Owner:
                 return False
         return True
 
-    def owns(self, data: bytes | bytearray, at: int, logical: int, offset: int, size: int) -> bool:
+    def owns(
+        self,
+        data: bytes | bytearray,
+        at: int,
+        logical: int,
+        offset: int,
+        size: int,
+        *,
+        check_crc: bool = True,
+    ) -> bool:
         """Return whether `data` contains the requested record at `at`."""
         if size < RECORD_BYTES_MIN or at + size > len(data):
             return False
@@ -114,15 +123,18 @@ class Owner:
             left = at + size - end - len(topic) - SHORT.size
             if left < 0 or not data.startswith(topic + SHORT.pack(left & 0xFFFF), end):
                 return False
-        return bool(crc32(memoryview(data)[topic_at:end]) & CRC_MASK == crc)
+        return not check_crc or crc32(memoryview(data)[topic_at:end]) & CRC_MASK == crc
 
 
 class LogReader:
     """Reads records and reports damage."""
 
-    def __init__(self, commit_log: CommitLog, damage: Damage) -> None:
+    def __init__(
+        self, commit_log: CommitLog, damage: Damage, repairs: UnitRepairs | None = None
+    ) -> None:
         self._log = commit_log
         self._damage = damage
+        self._repairs = repairs
 
     def record(self, offset: int, size: int | None = None) -> bytes | None:
         """Return the record at an offset, or None without one."""
@@ -160,7 +172,10 @@ class LogReader:
         return store_timestamp_in(head)
 
     def records(self, queue: ConsumeQueue, wanted: Sequence[Wanted]) -> list[Record]:
-        """Return messages of a queue in order, with few reads; skip damaged messages."""
+        """Return messages of a queue in order, with few reads; skip damaged messages.
+
+        Raises DamagedUnit for a damaged unit that can be rebuilt.
+        """
         owner = Owner(queue)
         found: list[Record] = []
         cold: ColdRead | None = None
@@ -197,7 +212,7 @@ class LogReader:
             # One large record, or a damaged unit with a huge size.
             head = self._log.read(start, RECORD_BYTES_MIN)
             if not is_record(head, start) or RECORD_START.unpack_from(head)[0] != end - start:
-                self._report(owner.queue, wanted[0])
+                self._skip(owner.queue, wanted[0])
                 return
         data = self._log.read_span(start, end - start)
         view = memoryview(data)
@@ -209,7 +224,19 @@ class LogReader:
             if owner.owns(data, at, logical, offset, size):
                 found.append(view[at : at + size])
             else:
-                self._report(owner.queue, (logical, offset, size))
+                self._skip(owner.queue, (logical, offset, size))
+
+    def _skip(self, queue: ConsumeQueue, wanted: Wanted) -> None:
+        """Report a message that cannot be read, after an attempt to rebuild the unit."""
+        if self._repairs is not None:
+            self._repairs.require(queue, wanted[0])
+        self._report(queue, wanted)
+
+    def is_own(self, queue: ConsumeQueue, wanted: Wanted) -> bool:
+        """Return whether a unit points to its record, whose body may be damaged."""
+        logical, offset, size = wanted
+        data = self._log.read(offset, size)
+        return Owner(queue).owns(data, 0, logical, offset, size, check_crc=False)
 
     def _report(self, queue: ConsumeQueue, wanted: Wanted) -> None:
         """Report damage of the queue when a record is at the unit's offset, else of the log."""

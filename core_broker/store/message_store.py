@@ -24,6 +24,7 @@ from core_broker.store.io_threads import ExecutorMaker, IoThread
 from core_broker.store.key_query import query_result
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, physical_memory
+from core_broker.store.recent_units import check_recent_units
 from core_broker.store.recovery import Progress, Recovery
 from core_broker.store.results import (
     GetResult,
@@ -71,8 +72,8 @@ class MessageStore:
         self._parts = workers.parts
         self._log, self._queues = self._parts.log, self._parts.queues
         self.health = self._health = workers.health
-        self._counters = workers.counters
         self._meter = workers.meter
+        self._counters = self._meter.counters
         self._damage = workers.damage
         self._executors = workers.executors
         #: Runs cold reads in I/O threads.
@@ -85,6 +86,7 @@ class MessageStore:
         self._checkpointer = workers.checkpointer
         self._postponed = workers.postponed
         self._retention = workers.retention
+        self._unit_check, self._repairs = workers.unit_check, workers.repairs
         self._removal = workers.removal
         self._reader = workers.reader
         self.fast_reads = workers.fast_reads
@@ -118,6 +120,7 @@ class MessageStore:
             ).run()
             self._appender.store_timestamp = recovered.store_timestamp
             self._reader.earliest_timestamp()
+            check_recent_units(self._parts, self._unit_check, self._repairs.replace)
             self._postponed.attempt(self._log.prepare, self._log.activate)
             if recovered.must_checkpoint:
                 self._checkpoint()
@@ -301,6 +304,15 @@ class MessageStore:
         """Return up to `count` consume-queue units from an offset on."""
         queue = self._queues.get(topic, queue_id)
         return list(queue.units(offset, count)) if queue is not None and offset >= 0 else []
+
+    def repair_unit(self, topic: str, queue_id: int, offset: int) -> None:
+        """Raise ColdRead when the unit of a message is damaged, to be rebuilt by the cold read.
+
+        Returns when the unit cannot be rebuilt. For readers of `queue_units` and `read_at`.
+        """
+        queue = self._queues.get(topic, queue_id)
+        if queue is not None:
+            self._repairs.require(queue, offset)
 
     def read_at(self, offset_physical: int, size: int | None = None) -> bytes | None:
         """Return the record at a physical offset, or None without one."""

@@ -24,7 +24,9 @@ from core_broker.store.log_reader import LogReader, Wanted
 from core_broker.store.log_scan import Flaw, parse_record
 from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.results import GetResult, GetStatus, QueueUnit
-from core_broker.store.unit_layout import BLANK_SIZE, UNIT_BYTES
+from core_broker.store.unit_check import UnitCheck
+from core_broker.store.unit_layout import BLANK_SIZE, LIGHT_QUEUE_PREFIX, UNIT_BYTES
+from core_broker.store.unit_repairs import UnitRepairs
 
 #: Size of the units scanned by one read, bytes, so that a filter cannot block the event loop.
 SCANNED_BYTES_MAX = 16_000
@@ -61,8 +63,12 @@ class Reader:
         settings: Callable[[], BrokerConfig],
         memory_bytes: int,
         damage: Damage,
+        repairs: UnitRepairs,
+        check: UnitCheck,
     ) -> None:
-        self._records = LogReader(parts.log, damage)
+        self._records = LogReader(parts.log, damage, repairs)
+        self._repairs = repairs
+        self._check = check
         self._damage = damage
         self._log = parts.log
         self._index = parts.index
@@ -142,30 +148,65 @@ class Reader:
                 if len(chosen) >= count_max or total + size > bytes_max:
                     break
             seen += 1
-            if size == BLANK_SIZE or 0 <= place < min_physical:
-                status = GetStatus.MESSAGE_WAS_REMOVING
-            elif size <= 0 or not 0 <= place <= end_physical - size:
-                status = GetStatus.MESSAGE_WAS_REMOVING
-                self._report(queue, offset + seen - 1, place, size)
-                continue
-            elif accept is None or accept(tags_code):
-                try:
-                    is_wanted = by_properties is None or by_properties.wants(self._log, place, size)
-                except ColdRead:
-                    if seen == 1:
-                        raise
-                    seen -= 1
-                    break
-                if is_wanted:
-                    chosen.append((offset + seen - 1, place, size))
-                    total += size
+            wanted = (offset + seen - 1, place, size)
+            is_wanted = False
+            try:
+                if size == BLANK_SIZE or (
+                    0 <= place < min_physical and not self._is_astray(queue, wanted[0], last)
+                ):
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                elif size <= 0 or not min_physical <= place <= end_physical - size:
+                    status = GetStatus.MESSAGE_WAS_REMOVING
+                    self._skip(queue, wanted, "which is outside of the log")
+                    continue
+                elif accept is None or accept(tags_code):
+                    is_wanted = by_properties is None or self._matches(queue, wanted, by_properties)
+                elif tags_code not in queue.known_codes:
+                    self._check_code(queue, wanted, tags_code)
+            except ColdRead:
+                if seen == 1:
+                    raise
+                seen -= 1
+                break
+            if is_wanted:
+                chosen.append(wanted)
+                total += size
             last = place
         return _Chosen(GetStatus.FOUND if chosen else status, chosen, seen, last)
 
-    def _report(self, queue: ConsumeQueue, offset: int, place: int, size: int) -> None:
+    def _is_astray(self, queue: ConsumeQueue, offset: int, before: int) -> bool:
+        """Return whether a unit that points before the log follows a unit that points into it.
+
+        `before` is the physical offset of the unit before, 0 at the start of a read.
+        """
+        if not before and offset > queue.min_offset:
+            unit = queue.unit(offset - 1)
+            before = unit.offset_physical if unit is not None else 0
+        return before >= self._log.min_offset > 0
+
+    def _matches(self, queue: ConsumeQueue, wanted: Wanted, by_properties: PropertyFilter) -> bool:
+        """Return whether the filter selects a message; a damaged unit must not hide one."""
+        if by_properties.wants(self._log, wanted[1], wanted[2]):
+            return True
+        return not self._records.is_own(queue, wanted)
+
+    def _check_code(self, queue: ConsumeQueue, wanted: Wanted, tags_code: int) -> None:
+        """Compare a tags code that the queue had not before with the record of the unit."""
+        if queue.topic.startswith(LIGHT_QUEUE_PREFIX):
+            return
+        offset, place, size = wanted
+        record = self._check.record(self._log, (queue.topic, queue.queue_id), offset, place, size)
+        if record is not None and self._check.is_right(record, tags_code):
+            queue.known_codes.add(tags_code)
+        else:
+            self._skip(queue, wanted, "where no message has the unit's tags code")
+
+    def _skip(self, queue: ConsumeQueue, wanted: Wanted, where: str) -> None:
+        """Report a damaged unit; raises DamagedUnit while the unit can be rebuilt."""
+        offset, place, size = wanted
+        self._repairs.require(queue, offset)
         path, at = queue.location_of(offset)
-        reason = f"unit {offset} points to {size} bytes at {place}, which is outside of the log"
-        self._damage.report(path, at, reason)
+        self._damage.report(path, at, f"unit {offset} points to {size} bytes at {place}, {where}")
 
     @property
     def in_memory_from(self) -> int:

@@ -118,6 +118,9 @@ class Recovery:
             self._read_whole_part(whole)
         self._dispatcher.gaps.clear()
         self._read_end(whole)
+        if known is not None:
+            # A damaged unit may mislead the cut, so that units of older messages are missing.
+            self._dispatcher.gaps.update(self._short_queues(known))
         if self._dispatcher.gaps and not is_short and whole > self._log.min_offset:
             self._rebuild_gaps()
         self._finish(checkpoint, whole, is_clean=is_clean)

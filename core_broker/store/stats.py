@@ -38,8 +38,10 @@ class StoreStats:
     consume_queue_disk_ratio: float
     earliest_message_timestamp: int
     write_time_ms: int
-    #: Damaged file offsets reported since the start, and pending cold reads.
+    #: Since the start: damaged file offsets that remain, and queue units rebuilt from the log.
     damaged_places: int = 0
+    repaired_units: int = 0
+    #: Number of pending cold reads.
     waiting_reads: int = 0
 
     @property

@@ -55,6 +55,7 @@ class StatsCollector:
             earliest_message_timestamp=self._earliest_timestamp(),
             write_time_ms=self._appender.write_time_ms,
             damaged_places=self._damage.count,
+            repaired_units=self._damage.repaired,
             waiting_reads=self._cold.waiting,
         )
 

@@ -14,3 +14,7 @@ UNIT_BYTES = UNIT_LAYOUT.size
 SIZE_AT = UNIT_LAYOUT.at("size")
 #: Size in a unit that stands for no message.
 BLANK_SIZE = 2**31 - 1
+#: Prefix of the topics of RocketMQ 5's light queues, whose units point to messages of other topics.
+LIGHT_QUEUE_PREFIX = "%LMQ%"
+#: Highest tags code that is an address in consumequeue_ext (RocketMQ's ConsumeQueueExt).
+EXT_ADDRESS_MAX = -(2**31) - 1

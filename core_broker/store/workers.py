@@ -26,6 +26,8 @@ from core_broker.store.retention import Retention
 from core_broker.store.segments import OpenFiles
 from core_broker.store.stats import Counters, RateMeter
 from core_broker.store.stats_collector import StatsCollector
+from core_broker.store.unit_check import UnitCheck
+from core_broker.store.unit_repairs import UnitRepairs
 
 #: Maximum number of open files, besides the files being written.
 OPEN_FILES_MAX = 256
@@ -50,21 +52,25 @@ class Workers:
         self.open_files = OpenFiles(files, OPEN_FILES_MAX)
         self.parts = parts = make_parts(config, files, paths, self.open_files)
         self.health = health = Health()
-        self.counters = Counters()
-        self.meter = RateMeter(self.counters)
+        self.meter = RateMeter(Counters())
         self.damage = Damage()
         flushing, preallocating, upkeep = work_executors = [
             executors(name) for name in ("store-flush", "store-preallocation", "store-upkeep")
         ]
         read_executors = [executors(f"store-read-{number}") for number in range(READ_THREADS)]
-        self.executors = work_executors + read_executors
-        self.cold_reads = ColdReads(read_executors, self.open_files.warmed, WAITING_MAX)
+        repairing = executors("store-repair")
+        self.executors = [*work_executors, *read_executors, repairing]
+        self.cold_reads = ColdReads(read_executors, repairing, self.open_files.warmed, WAITING_MAX)
         hasher = KeyHasher()
+        delay_levels_ms = parse_delay_levels(config.message_delay_level)
+        self.unit_check = UnitCheck(delay_levels_ms, has_ext=files.exists(paths.queues_ext))
+        repair_check = UnitCheck(delay_levels_ms, has_ext=files.exists(paths.queues_ext))
+        self.repairs = UnitRepairs(parts, files, repair_check, self.damage)
         self.dispatcher = Dispatcher(
             parts.queues,
             parts.index,
             hasher,
-            parse_delay_levels(config.message_delay_level),
+            delay_levels_ms,
             is_indexing=config.message_index_enable,
         )
         self.flusher = Flusher(parts.log, files, flushing, settings, health.fail)
@@ -78,7 +84,7 @@ class Workers:
             self.flusher,
             self.preallocator,
             health,
-            self.counters,
+            self.meter.counters,
             settings,
             clock_ms,
         )
@@ -89,7 +95,9 @@ class Workers:
             parts, upkeep, files, health, settings, clock_ms, self.cold_reads.warm
         )
         self.removal = Removal(parts, files, paths.trash, self.retention.trash)
-        self.reader = Reader(parts, hasher, settings, memory_bytes, self.damage)
+        self.reader = Reader(
+            parts, hasher, settings, memory_bytes, self.damage, self.repairs, self.unit_check
+        )
         self.fast_reads = FastReads(parts, self.reader, self.meter)
         self.stats = StatsCollector(
             self.meter,

@@ -79,7 +79,7 @@ class ManualExecutor:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Keep the jobs from now on."""
-        self._is_manual = not self.name.startswith("store-read")
+        self._is_manual = not self.name.startswith(("store-read", "store-repair"))
 
     def hold(self) -> None:
         """Keep all jobs from now on."""

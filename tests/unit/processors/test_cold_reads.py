@@ -120,7 +120,7 @@ async def test_too_many_cold_reads_are_refused(
     executors = [
         executor for executor in cold_broker.executors if executor.name.startswith("store-read")
     ]
-    reads = ColdReads(executors, lambda cold: None, waiting_max=1)
+    reads = ColdReads(executors, executors[0], lambda cold: None, waiting_max=1)
     monkeypatch.setattr(cold_broker.ctx.store, "cold_reads", reads)
     started(cold_broker, RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequestHeader(offset=0))
     response = await cold_broker.ask(

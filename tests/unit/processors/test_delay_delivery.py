@@ -11,6 +11,7 @@ from core_broker.store import PutResult, PutStatus
 from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
 from tests.support.eventually import eventually
+from tests.support.unit_damage import PLACE_CASES
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
@@ -148,8 +149,30 @@ async def test_an_unreadable_message_does_not_block_delivery(
         return None if offset == 0 else read_at(offset, size)
 
     monkeypatch.setattr(broker.ctx.store, "read_at", damaged)
-    broker.delays.deliver_due()
-    assert [each.body for each in await broker.messages(topic, 2)] == [b"second"]
+    assert await delivered_by_the_loop(broker, topic, 1) == [b"second"]
+
+
+@pytest.mark.parametrize("case", PLACE_CASES)
+async def test_a_message_with_a_damaged_unit_is_delivered(
+    broker: BrokerHarness, topic: str, case: str
+) -> None:
+    for body in (b"first", b"second", b"third"):
+        await later(broker, 1, body)
+    broker.now_ms += 1_000
+    queue = broker.ctx.store._queues.get(SCHEDULE, 0)
+    assert queue is not None
+    queue.replace(1, PLACE_CASES[case](queue.read(1, 1)))
+    assert await delivered_by_the_loop(broker, topic, 3) == [b"first", b"second", b"third"]
+    assert broker.ctx.store.stats().repaired_units == 1
+
+
+async def delivered_by_the_loop(broker: BrokerHarness, topic: str, count: int) -> list[bytes]:
+    """Run the delivery until `count` messages have arrived."""
+    task = asyncio.create_task(broker.delays.run())
+    await eventually(lambda: broker.ctx.store.queue_range(topic, 2)[1] >= count)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    return [each.body for each in await broker.messages(topic, 2)]
 
 
 async def test_the_loop_wakes_for_a_message_in_an_idle_level(

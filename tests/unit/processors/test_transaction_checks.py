@@ -31,9 +31,28 @@ from tests.support.half_messages import (
     producer,
     progress,
 )
+from tests.support.unit_damage import PLACE_CASES
 from tests.unit.processors.conftest import MakeBroker
 
 pytestmark = pytest.mark.usefixtures("topic")
+
+
+@pytest.mark.parametrize("case", PLACE_CASES)
+@pytest.mark.parametrize("topic", [TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC])
+async def test_damaged_units_are_rebuilt(broker: BrokerHarness, topic: str, case: str) -> None:
+    """No half message is hidden, and no ended transaction is checked again."""
+    peer = await producer(broker)
+    ended = [await old(broker), await old(broker)]
+    await old(broker)
+    for half in ended:
+        await end(broker, half, COMMIT)
+    queue = broker.ctx.store._queues.get(topic, 0)
+    assert queue is not None
+    damaged = queue.max_offset - 1
+    queue.replace(damaged, PLACE_CASES[case](queue.read(damaged, 1)))
+    await broker.check_half_messages()
+    assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3"]
+    assert broker.ctx.store.stats().repaired_units == 1
 
 
 async def test_a_producer_is_asked_about_a_copy(broker: BrokerHarness) -> None:

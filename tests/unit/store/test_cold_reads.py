@@ -183,7 +183,7 @@ async def test_a_read_that_fails_is_told(bench: Bench, files: ColdFiles) -> None
 def test_no_more_than_a_number_of_reads_wait(tmp_path: Path) -> None:
     executor = ManualExecutor("slow")
     executor.hold()
-    reads = ColdReads([executor], lambda cold: None, waiting_max=2)
+    reads = ColdReads([executor], executor, lambda cold: None, waiting_max=2)
     heard: list[Exception | None] = []
     for _ in range(3):
         reads.run(lambda: None, heard.append)

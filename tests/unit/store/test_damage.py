@@ -1,4 +1,4 @@
-"""Bit rot in queues and index: a message may be missed, a wrong message is never delivered."""
+"""Bit rot in queues and index: no message is missed or wrong; a search by key may miss one."""
 
 import logging
 from collections.abc import Iterator
@@ -65,27 +65,18 @@ def consumed(bench: Bench) -> list[int]:
     return numbers
 
 
-def test_a_flipped_bit_in_a_unit_costs_that_message_at_most(
+def test_a_flipped_bit_in_a_unit_costs_no_message(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     damaged = 7
     path = Path(bench.store.config.store_path_root_dir, "consumequeue", TOPIC, "0", "0" * 20)
+    right = path.read_bytes()
     for bit in range(96):
         flip(path, damaged * UNIT_BYTES, bit)
-        assert consumed(bench) == [number for number in range(COUNT) if number != damaged], bit
-        flip(path, damaged * UNIT_BYTES, bit)
-    assert consumed(bench) == list(range(COUNT))
-    assert bench.store.stats().damaged_places > 0
-    assert "is damaged at" in caplog.text
-
-
-def test_the_report_names_file_and_offset_of_a_unit_that_leads_astray(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = Path(bench.store.config.store_path_root_dir, "consumequeue", TOPIC, "0", "0" * 20)
-    flip(path, 7 * UNIT_BYTES + 6, 0)  # 256 bytes further is a record of the other topic
-    consumed(bench)
-    assert f"{path} is damaged at {7 * UNIT_BYTES}: the record at" in caplog.text
+        assert consumed(bench) == list(range(COUNT)), bit
+        assert path.read_bytes() == right, bit
+    assert (bench.store.stats().damaged_places, bench.store.stats().repaired_units) == (0, 96)
+    assert f"{path} was damaged at {damaged * UNIT_BYTES}: unit 7 is rebuilt" in caplog.text
 
 
 def test_a_flipped_bit_in_an_index_item_brings_no_wrong_message(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from core_broker.message.hashing import tags_code
 from core_broker.message.record import decode_record
 from core_broker.store import GetStatus, MessageStore
 from core_broker.store.consume_queue import ConsumeQueue
-from tests.support.stores import Bench, message, query
+from tests.support.stores import Bench, message, query, warmed
 
 TOPIC = "TopicTest"
 MIB = 1024 * 1024
@@ -31,12 +31,12 @@ def benches(tmp_path: Path) -> Iterator[Any]:
 
 
 def pulled(store: MessageStore, offset: int, count: int = 32, **more: Any) -> tuple[GetStatus, int]:
-    result = store.get(TOPIC, 0, offset, count, **more)
+    result = warmed(store, lambda: store.get(TOPIC, 0, offset, count, **more))
     return result.status, result.next_offset
 
 
 def numbers(store: MessageStore, offset: int, count: int = 32, **more: Any) -> list[int]:
-    records = store.get(TOPIC, 0, offset, count, **more).records
+    records = warmed(store, lambda: store.get(TOPIC, 0, offset, count, **more)).records
     return [decode_record(each, check_crc=True).queue_offset for each in records]
 
 

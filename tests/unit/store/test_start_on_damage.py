@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from core_broker.errors import StoreCorrupt
 from core_broker.store import MessageStore
 from tests.support.damage import damaged
-from tests.support.stores import Bench
+from tests.support.stores import Bench, warmed
 
 ROUNDS = 60
 QUEUES = (("TopicTest", 0), ("Other", 3))
@@ -48,7 +49,7 @@ def read_all(store: MessageStore) -> None:
     for topic, queue_id in QUEUES:
         offset, end = store.queue_range(topic, queue_id)
         while offset < end:
-            result = store.get(topic, queue_id, offset, 32)
+            result = warmed(store, partial(store.get, topic, queue_id, offset, 32))
             assert result.next_offset > offset
             offset = result.next_offset
 

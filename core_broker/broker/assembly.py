@@ -160,7 +160,7 @@ def broker_server(
 
     fast_paths = [each for each in (python, compiled) if each is not None]
     turn = requests.turn
-    return RemotingServer(
+    server = RemotingServer(
         name="broker",
         limits=limits or Limits(idle_close_s=ctx.config.server_channel_max_idle_time_seconds),
         # A connection tries these paths, in this order. Each leaves requests to the next one.
@@ -179,6 +179,8 @@ def broker_server(
         on_close=lost,
         on_stopped=None if compiled is None else compiled.stop,
     )
+    ctx.watchdog = server.watchdog
+    return server
 
 
 def load_tables(parts: Parts) -> None:

@@ -19,6 +19,7 @@ from core_broker.remoting.bodies import TopicConfig, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.loop_watchdog import REQUEST, LoopWatchdog
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.state.consumer_filters import ConsumerFilters
 from core_broker.state.consumer_offsets import ConsumerOffsets
@@ -117,6 +118,8 @@ class BrokerContext:
     settings_file: SavedFile | None = None
     vip_port: int = 0
     boot_ms: int = 0
+    #: The watchdog of the server's event loop.
+    watchdog: LoopWatchdog = field(default_factory=lambda: LoopWatchdog("broker"))
     #: False while the broker stops: sends are refused and pulls are not held.
     is_accepting: bool = True
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -217,7 +220,7 @@ class BrokerContext:
 
         def saved(error: Exception | None) -> None:
             if error is None:
-                response = response_of(answer, request)
+                response = self._response_of(answer, connection, request)
             else:
                 response = RemotingCommand.response(
                     ResponseCode.SYSTEM_ERROR, _unwritten(table, error)
@@ -240,11 +243,26 @@ class BrokerContext:
         """Call `answer` once the data of `cold` is in memory, and send its response."""
 
         def warmed(error: Exception | None) -> None:
-            response = response_of(answer, request) if error is None else failure(error, request)
+            if error is None:
+                response = self._response_of(answer, connection, request)
+            else:
+                response = failure(error, request)
             if response is not None:
                 connection.answer(request, response)
 
         self.store.cold_reads.warm(cold, warmed)
+
+    def _response_of(
+        self,
+        answer: Callable[[], RemotingCommand | None],
+        connection: Connection,
+        request: RemotingCommand,
+    ) -> RemotingCommand | None:
+        """Run a handler again; the watchdog counts the request."""
+        began = self.watchdog.begin()
+        response = response_of(answer, request)
+        self.watchdog.end(began, REQUEST, request.code, connection.peer)
+        return response
 
 
 def response_of(

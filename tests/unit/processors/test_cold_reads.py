@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import errno
+import itertools
 
 import pytest
 
@@ -18,6 +19,7 @@ from core_broker.remoting.headers import (
     SearchOffsetRequestHeader,
     ViewMessageRequestHeader,
 )
+from core_broker.remoting.loop_watchdog import HOLD_S_MAX, LoopWatchdog
 from core_broker.store.cold_reads import ColdReads
 from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
@@ -163,3 +165,13 @@ async def test_delayed_messages_wait_for_the_disk(
         with contextlib.suppress(asyncio.CancelledError):
             await running
     assert broker.ctx.delay_progress.offset(1) == 3
+
+
+async def test_the_second_run_of_a_handler_is_measured(cold_broker: BrokerHarness) -> None:
+    readings = itertools.count()
+    watchdog = LoopWatchdog("test", lambda: next(readings) * 2 * HOLD_S_MAX, lambda: 0.0)
+    cold_broker.ctx.watchdog = watchdog
+    started(cold_broker, RequestCode.PULL_MESSAGE, pull_header("T", 0))
+    assert not watchdog.counts()
+    cold_broker.read_cold()
+    assert [*watchdog.counts()] == [("request", str(RequestCode.PULL_MESSAGE.value), "wait")]

@@ -94,8 +94,8 @@ class Maker:
     ) -> ForeignClient:
         """Start a push consumer; with `fails`, its listener fails for every message.
 
-        Other options: `orderly`, `broadcasting`, `sql` (the expression is SQL92), `replies` and
-        `trace`.
+        Other options: `orderly`, `broadcasting`, `sql` (the expression is SQL92), `replies`,
+        `trace` and `assigned`.
         """
         client = self.start()
         client.command(

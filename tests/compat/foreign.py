@@ -9,7 +9,8 @@ Commands, on its standard input:
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…
-        optional, each true: "fails", "orderly", "broadcasting", "sql", "replies", "trace" (Java);
+        optional, each true: "fails", "orderly", "broadcasting", "sql", "replies", "trace" (Java),
+        "assigned" (Java 5; the broker assigns the queues);
         with "replies" the consumer replies to messages that begin with "question"
     {"do":"request","topic":T,"body":B}                          -> replied (Java)
     {"do":"query","topic":T,"key":K}                             -> message…, queried (Java)

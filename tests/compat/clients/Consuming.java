@@ -29,6 +29,11 @@ final class Consuming {
         if (command.getBooleanValue("broadcasting")) {
             broadcast();
         }
+        if (command.getBooleanValue("assigned")) {
+            // Only RocketMQ 5 has the method.
+            DefaultMQPushConsumer.class.getMethod("setClientRebalance", boolean.class)
+                .invoke(consumer, false);
+        }
         String topic = command.getString("topic");
         String expression = command.getString("expression");
         consumer.subscribe(topic, command.getBooleanValue("sql")

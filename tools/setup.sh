@@ -3,7 +3,7 @@
 #
 #   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
 #   tools/setup.sh browser   Chromium, for the browser tests
-#   tools/setup.sh clients   Node, npm, Maven, a JDK and Go, for the tests with foreign clients
+#   tools/setup.sh clients   Node, npm, Maven, a JDK and Go, for the tests with foreign clients; Rust is only looked for
 #   tools/setup.sh gettext   GNU gettext, for the tests of the translations
 #
 # PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
@@ -203,6 +203,9 @@ set_up_clients() {
     wants maven mvn
     wants default-jdk-headless javac
     wants golang-go go
+    # Debian's cargo is too old for the client, and rustup is no package.
+    command -v cargo >/dev/null ||
+        say "cargo is missing: the tests with the Rust client will be skipped. (Install Rust 1.95 or newer: https://rustup.rs)"
 }
 
 case "${1:-}" in

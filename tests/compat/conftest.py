@@ -151,12 +151,17 @@ def _go(environment: dict[str, str]) -> list[str]:
     return [str(installing.go_client())]
 
 
+def _rust(environment: dict[str, str]) -> list[str]:
+    return [str(installing.rust_client())]
+
+
 COMMANDS: dict[str, Callable[[dict[str, str]], list[str]]] = {
     "cpp": _cpp,
     "node": _node,
     "java": _java,
     "java5": _java5,
     "go": _go,
+    "rust": _rust,
 }
 AVAILABLE: dict[str, Callable[[], object]] = {
     "cpp": installing.cpp_python,
@@ -164,6 +169,7 @@ AVAILABLE: dict[str, Callable[[], object]] = {
     "java": installing.java_classpath,
     "java5": lambda: installing.java_classpath(installing.JAVA5_VERSION),
     "go": installing.go_client,
+    "rust": installing.rust_client,
 }
 
 
@@ -222,8 +228,10 @@ def start_clients(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder as `compat`."""
+    """Mark all tests of this folder as `compat`; the first Rust test waits for a long build."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker("compat")
+            if "[rust" in item.name:
+                item.add_marker(pytest.mark.timeout(installing.RUST_SECONDS_MAX + 120))

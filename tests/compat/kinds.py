@@ -58,6 +58,9 @@ KINDS = {
     # The client's request() times out when the send succeeds, on any broker.
     "java5": Kind(f"Java rocketmq-client {installing.JAVA5_VERSION}", frozenset({"request-reply"})),
     "go": Kind(f"Go rocketmq-client-go {installing.GO_VERSION}", frozenset()),
+    "rust": Kind(
+        f"Rust {installing.RUST_CRATE} {installing.RUST_VERSION}", frozenset({"request-reply"})
+    ),
 }
 
 TITLES = {name: kind.title for name, kind in KINDS.items()} | {

@@ -35,6 +35,19 @@ def offsets_by_queue(messages: list[Event]) -> dict[int, list[int]]:
     return {queue: sorted(offsets) for queue, offsets in queues.items()}
 
 
+def assert_whole_queues(messages: list[Event]) -> None:
+    """Assert that no message of a queue is missing and none came twice.
+
+    The Rust client sends messages back that its full listener pool does not accept, and the broker
+    delivers them once more, from the retry topic.
+    """
+    again = [each for each in messages if each["reconsume"]]
+    for offsets in offsets_by_queue([each for each in messages if not each["reconsume"]]).values():
+        missing = {*range(offsets[-1] + 1)} - {*offsets}
+        assert len(missing) <= len(again)
+        assert len({*offsets}) == len(offsets)
+
+
 @having("sync")
 def test_a_thousand_messages(
     kind: str, shared_cluster: Cluster, start_clients: StartClients
@@ -52,8 +65,7 @@ def test_a_thousand_messages(
     key_of = {each["id"]: message["keys"] for each, message in zip(sent, messages, strict=True)}
     assert {each["id"]: each["keys"] for each in received} == key_of
     assert {each["body"] for each in received} == {each["body"] for each in messages}
-    for offsets in offsets_by_queue(received).values():
-        assert offsets == list(range(len(offsets)))
+    assert_whole_queues(received)
 
 
 @having("auto topic")
@@ -231,5 +243,4 @@ def test_a_broker_killed_between_send_and_receive_loses_nothing(
     clients.producer("PG-after").send(topic, [{"body": f"{n}"} for n in range(100, 200)])
     received = clients.consumer("CG-restart", topic).wait_for("message", 200)
     assert sorted(int(each["body"]) for each in received) == list(range(200))
-    for offsets in offsets_by_queue(received).values():
-        assert offsets == list(range(len(offsets)))
+    assert_whole_queues(received)

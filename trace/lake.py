@@ -133,10 +133,10 @@ class Lake:
             for run in parts[hour]
         ]
 
-    def size(self, dataset: str, parts: Parts, hours: Iterable[HourIndex]) -> int:
-        """Size of the files of `parts` of `dataset` in `hours`, bytes."""
+    def files(self, dataset: str, parts: Parts, hours: Iterable[HourIndex]) -> list[Path]:
+        """The files of `parts` of `dataset` in `hours`."""
         folders = self.folders(dataset, parts, hours)
-        return sum(file.stat().st_size for folder in folders for file in folder.glob("*.parquet"))
+        return [file for folder in folders for file in sorted(folder.glob("*.parquet"))]
 
     def on_disk(self, dataset: str) -> Iterator[tuple[HourIndex, int, Path]]:
         """Every hour and run of `dataset` with a folder, valid or not."""

@@ -1,6 +1,6 @@
 # C types for trace/scan.py.
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 @cython.locals(fields_min="const unsigned char *", fields=int32_t[::1], count=Py_ssize_t, message=Py_ssize_t, broken=int32_t,
                at=int32_t, end=int32_t, index=int32_t, stop=int32_t, found=int32_t, kind=int32_t, reason=int32_t, place=int32_t)
@@ -22,3 +22,6 @@ cdef bint _is_true(const unsigned char[::1] data, int32_t begin, int32_t stop) n
 cdef bint _is_number(const unsigned char[::1] data, int32_t begin, int32_t stop, int64_t[::1] numbers, Py_ssize_t to) noexcept
 @cython.locals(to=int32_t, record=Py_ssize_t, begin=int32_t, at=int32_t)
 cpdef copy_texts(const unsigned char[::1] data, int32_t[::1] spans, Py_ssize_t place, Py_ssize_t count, int32_t[::1] begins, unsigned char[::1] texts)
+
+@cython.locals(text=Py_ssize_t, value=uint32_t, at=int32_t)
+cpdef spread_texts(const unsigned char[::1] data, const int32_t[::1] offsets, uint32_t parts, int32_t[::1] part_of)

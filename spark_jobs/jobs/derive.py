@@ -5,24 +5,19 @@ commit replaces the previous rows. Each chunk of hours has its own commit: a kil
 chunk.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from pyspark.sql import DataFrame
 
 from spark_jobs.jobs.run import Run
-from spark_jobs.spark.lake_frames import read_events, write_hours
+from spark_jobs.jobs.table_tasks import Derivation, write_tables
 from spark_jobs.spark.progress import Stage
 from spark_jobs.spark.task_monitor import monitor_tasks
-from spark_jobs.tables.derived import derived_tables
 from spark_jobs.tables.facts import hours_around
 from trace.lake import EVENTS, HourIndex, Snapshot, replaced_parts
 
 HOURS_PER_CHUNK: Final = 24
-#: Size of the event files per task, bytes; an event takes 10 to 30 bytes.
-EVENT_BYTES_PER_TASK: Final = 2 * 1024 * 1024
 
 
 def chunks_to_derive(
@@ -51,21 +46,26 @@ def derive(
     chunks: Sequence[Sequence[HourIndex]],
 ) -> Snapshot:
     """Derive `datasets` for every chunk of hours; returns the last committed snapshot."""
+    lake = run.writer.lake
     for chunk_number, hours in enumerate(chunks):
         run.progress.enter(Stage.ROLLUP, part=chunk_number, parts=len(chunks))
         number = run.writer.next_run()
         parts = dict(snapshot.parts)
-        with _tables(run, snapshot, hours, datasets) as tables:
-            for index, (name, frame) in enumerate(tables.items()):
-                share = (index / len(tables), (index + 1) / len(tables))
-                with monitor_tasks(run.session, run.progress, share=share):
-                    written = write_hours(frame, run.writer, name, number)
-                parts[name] = replaced_parts(parts.get(name, {}), number, written, redone=hours)
-        if not tables:  # no events left in these hours: remove the derived rows
-            parts |= {
-                name: replaced_parts(parts.get(name, {}), number, (), redone=hours)
-                for name in datasets
-            }
+        events = snapshot.parts.get(EVENTS, {})
+        work = Derivation(
+            hours=tuple(hours),
+            datasets=tuple(datasets),
+            files=tuple(lake.files(EVENTS, events, hours_around(hours))),
+            staging=lake.staging(number),
+            watermark_ms=snapshot.watermark_ms,
+            retry_times_max=snapshot.retry_times_max,
+        )
+        with monitor_tasks(run.session, run.progress):
+            written = write_tables(run.session, work) if work.files else []
+        for name in datasets:
+            files = [(hour, file) for dataset, hour, file in written if dataset == name]
+            placed = run.writer.place(name, number, files)
+            parts[name] = replaced_parts(parts.get(name, {}), number, placed, redone=hours)
         snapshot = msgspec.structs.replace(
             snapshot,
             run=number,
@@ -73,7 +73,7 @@ def derive(
             parts=parts,
             stale=without_stale_hours(snapshot.stale, datasets, hours),
         )
-        run.writer.lake.commit(snapshot)
+        lake.commit(snapshot)
     return snapshot
 
 
@@ -85,27 +85,3 @@ def without_stale_hours(
         name: [hour for hour in old if name not in datasets or hour not in hours]
         for name, old in stale.items()
     }
-
-
-@contextmanager
-def _tables(
-    run: Run[Any],
-    snapshot: Snapshot,
-    hours: Sequence[HourIndex],
-    datasets: Collection[str],
-) -> Iterator[dict[str, DataFrame]]:
-    """The DataFrames of the tables; empty when there are no events around `hours`."""
-    parts, lake = snapshot.parts.get(EVENTS, {}), run.writer.lake
-    events = read_events(run.session, lake, parts, hours_around(hours))
-    if events is None:
-        yield {}
-        return
-    with derived_tables(
-        events,
-        hours,
-        datasets,
-        watermark_ms=snapshot.watermark_ms,
-        retry_times_max=snapshot.retry_times_max,
-        partitions=1 + lake.size(EVENTS, parts, hours_around(hours)) // EVENT_BYTES_PER_TASK,
-    ) as tables:
-        yield tables

@@ -1,7 +1,7 @@
 """Decode trace messages and write their events to Parquet files, in the tasks of Spark.
 
-`trace.columns` decodes. A task reports its files and counts as one row, so that the events never
-return to the Java process.
+`trace.columns` decodes. A task reports its files and counts as one row, and the Java process never
+handles the events.
 """
 
 from collections.abc import Callable, Iterator

@@ -29,6 +29,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.executor.heartbeatInterval": "2s",  # live row counts arrive with heartbeats
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.log.level": "ERROR",
+    "spark.python.daemon.module": "spark_jobs.spark.daemon",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -38,13 +39,12 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
+#: Java only moves whole Arrow tables between the tasks: its optimizing compiler would take more CPU
+#: time than it saves.
+JAVA_DEFAULTS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 #: Additional settings for a run of seconds.
-SHORT_RUN: Final[Mapping[str, str]] = {
-    # Start-up dominates a short run: without the optimizing compiler the run takes half the CPU
-    # time.
-    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
-}
+SHORT_RUN: Final[Mapping[str, str]] = {"spark.sql.shuffle.partitions": "2"}
 
 #: Log4j settings: errors only.
 LOG_SETTINGS: Final = """\
@@ -129,7 +129,7 @@ def all_settings(master: str, run_dir: Path, settings: Mapping[str, str]) -> dic
     log_settings = run_dir / "log4j2.properties"
     log_settings.write_text(LOG_SETTINGS, encoding="utf-8")
     quiet = f"-Dlog4j2.configurationFile={log_settings.resolve().as_uri()}"
-    more = settings.get(JAVA_OPTIONS, "")
+    more = settings.get(JAVA_OPTIONS, JAVA_DEFAULTS)
     if is_local(master):  # keep Spark's ports and UI off the network
         merged |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     return merged | dict(settings) | {JAVA_OPTIONS: f"{quiet} {more}".strip()}

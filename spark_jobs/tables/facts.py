@@ -1,24 +1,43 @@
-"""Facts from trace events: Spark brings the events of a message together, `trace.facts` derives.
+"""Facts from trace events, in Arrow tables.
 
-One shuffle by message id groups all events of a message. The derivation runs in the tasks.
+`by_message` splits events into parts by message id. All events of a part, from all tasks, are the
+input of `facts_in`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+import numpy
+import pyarrow
+import pyarrow.compute as pc
 
-from trace.columns import BROKEN, arrow_schema
+from spark_jobs.tables.groups import ints
+from trace.columns import arrow_schema
 from trace.facts import ATTEMPT, CONSUMER, EVENT_COLUMNS, LOOKBACK_HOURS, SEND, facts_of
-from trace.lake import HourIndex
-from trace.tables import FACTS
+from trace.lake import HOUR_MS, HourIndex
+from trace.scan import spread_texts
+from trace.tables import EVENTS, FACTS
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import Table
 
 #: Maximum delay, in hours, of an event that changes an earlier hour.
 LOOKAHEAD_HOURS: Final = 24
+#: Columns of event files that the facts need.
+FILE_COLUMNS: Final = [name for name in EVENT_COLUMNS if name in EVENTS.names]
+
+
+class Facts(NamedTuple):
+    """The facts of some messages, by kind; all tables have the columns of FACTS."""
+
+    #: A batch is one row with `messages` greater than 1.
+    sends: "Table"
+    attempts: "Table"
+    #: One row per stored message that is meant to be consumed.
+    awaited: "Table"
+    #: The first attempts of every group on a topic, by hour.
+    consumers: "Table"
 
 
 def hours_around(hours: Iterable[HourIndex]) -> set[HourIndex]:
@@ -30,59 +49,68 @@ def hours_around(hours: Iterable[HourIndex]) -> set[HourIndex]:
     }
 
 
-def facts(
-    events: DataFrame,
-    hours: Sequence[HourIndex],
-    retry_times_max: Mapping[str, int],
-    *,
-    partitions: int,
-) -> DataFrame:
-    """The rows of `trace.tables.FACTS` in `hours`; `events` must cover `hours_around(hours)`.
+def by_message(events: "Table", parts: int) -> "Iterator[tuple[int, Table]]":
+    """The events by part, from 0 up to `parts`; a part has all events of its messages.
 
-    `partitions` is the number of tasks, each of which holds its events in memory.
+    `events` has FILE_COLUMNS; the result has EVENT_COLUMNS.
     """
-    messages = events.where(F.col("kind") != BROKEN).select(
-        *(name for name in EVENT_COLUMNS if not name.startswith(("msg_id", "batch"))),
-        F.size(F.split("msg_id", ",")).alias("batch_size"),
-        F.posexplode(F.split("msg_id", ",")).alias("batch_index", "msg_id"),
+    members = _members(events)
+    ids = members.column("msg_id").combine_chunks()
+    part_of = numpy.empty(len(ids), numpy.int32)
+    _, ends, data = ids.buffers()
+    if data is not None:
+        offsets = numpy.frombuffer(ends, numpy.int32)[ids.offset : ids.offset + len(ids) + 1]
+        spread_texts(memoryview(data).cast("B"), offsets.data, parts, part_of.data)
+    order = numpy.argsort(part_of, kind="stable")
+    bounds = numpy.searchsorted(part_of[order], numpy.arange(parts + 1)).tolist()
+    ordered = members.take(pyarrow.array(order))
+    for part, (first, after) in enumerate(pairwise(bounds)):
+        if first < after:
+            yield part, ordered.slice(first, after - first)
+
+
+def facts_in(
+    events: "Table", hours: Sequence[HourIndex], retry_times_max: Mapping[str, int]
+) -> Facts:
+    """The facts in `hours` of all messages of `events`, with EVENT_COLUMNS.
+
+    The events must cover `hours_around(hours)`.
+    """
+    schema = arrow_schema(FACTS)
+    parts = [
+        pyarrow.table([pyarrow.array(columns[f.name], f.type) for f in schema], schema=schema)
+        for columns in facts_of(events, hours, retry_times_max)
+        if columns
+    ]
+    facts = pyarrow.concat_tables(parts) if parts else schema.empty_table()
+    kind, hour = facts.column("fact"), ints(facts, "sent_ms") // HOUR_MS
+    is_sent = numpy.isin(hour, list(hours)) & (ints(facts, "messages") > 0)
+    return Facts(
+        facts.filter(pc.and_(pc.equal(kind, SEND), pyarrow.array(is_sent))),
+        facts.filter(pc.equal(kind, ATTEMPT)),
+        facts.filter(pc.is_valid(facts.column("awaited_groups"))),
+        facts.filter(pc.equal(kind, CONSUMER)),
     )
-    together = messages.select(*EVENT_COLUMNS).repartition(partitions, "msg_id")
-    return together.mapInArrow(_task(tuple(hours), dict(retry_times_max)), FACTS.schema)
 
 
-def sends(facts: DataFrame) -> DataFrame:
-    """The sends; a batch is one row with `messages` greater than 1."""
-    return facts.where((F.col("fact") == SEND) & (F.col("messages") > 0))
+def no_events() -> "Table":
+    """An empty table with EVENT_COLUMNS."""
+    return _members(arrow_schema(EVENTS).empty_table())
 
 
-def attempts(facts: DataFrame) -> DataFrame:
-    """The attempts to consume a message, with the values of its send."""
-    return facts.where(F.col("fact") == ATTEMPT)
-
-
-def awaited(facts: DataFrame) -> DataFrame:
-    """One row per stored message that is meant to be consumed."""
-    return facts.where(F.col("awaited_groups").isNotNull())
-
-
-def consumers(facts: DataFrame) -> DataFrame:
-    """The first attempts of every group on a topic, by hour; the same hour may occur twice."""
-    return facts.where(F.col("fact") == CONSUMER)
-
-
-def _task(
-    hours: Sequence[HourIndex], retry_times_max: Mapping[str, int]
-) -> "Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]":
-    def derive(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-        import pyarrow
-
-        events = list(batches)
-        if not events:
-            return
-        schema = arrow_schema(FACTS)
-        for columns in facts_of(pyarrow.Table.from_batches(events), hours, retry_times_max):
-            if columns:
-                arrays = [pyarrow.array(columns[field.name], field.type) for field in schema]
-                yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
-
-    return derive
+def _members(events: "Table") -> "Table":
+    """One row for each message of a batch, which has the ids of all its messages."""
+    place = events.schema.get_field_index("msg_id")
+    # A broken record has no message; the derivation skips its kind.
+    events = events.set_column(place, "msg_id", pc.fill_null(events.column("msg_id"), ""))
+    index, size = numpy.zeros(len(events), numpy.int64), numpy.ones(len(events), numpy.int64)
+    if pc.any(pc.match_substring(events.column("msg_id"), ",")).as_py():
+        lists = pc.split_pattern(events.column("msg_id").combine_chunks(), ",")
+        parents, sizes = pc.list_parent_indices(lists), pc.list_value_length(lists).to_numpy()
+        rows = parents.to_numpy()
+        index, size = numpy.arange(len(rows)) - (numpy.cumsum(sizes) - sizes)[rows], sizes[rows]
+        events = events.take(parents).set_column(place, "msg_id", lists.flatten())
+    both = {"batch_index": pyarrow.array(index), "batch_size": pyarrow.array(size)}
+    for name, column in both.items():
+        events = events.append_column(name, column.cast(pyarrow.int64()))
+    return events.select(list(EVENT_COLUMNS)).combine_chunks()

@@ -1,4 +1,6 @@
-"""The tables `edges` and `slow`: message flow between groups and topics, slow and lost messages.
+"""The tables `edges` and `slow`, as functions on Arrow tables: message flow, slow messages.
+
+Each task reduces its facts (`partial_*`); one task per hour adds the results of all tasks.
 
 A message counts as never consumed by a group when the group is known to consume the topic, the
 message was stored at least NEVER_CONSUMED_AFTER_MS before the watermark, and the group has no
@@ -6,153 +8,137 @@ recorded attempt on the message. Delayed messages are excluded, because no recor
 time; recalled messages and uncommitted transactions are excluded, too.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+import numpy
+import pyarrow
+import pyarrow.compute as pc
 
-from spark_jobs.tables.rollup import count
-from trace.facts import LOOKBACK_HOURS
-from trace.lake import HOUR_MS, HourIndex
-from trace.tables import EDGES, NEVER_CONSUMED_REASON, SLOW, SLOW_REASON
+from spark_jobs.tables.groups import floor_to, group_ids, ints, ranks, summed
+from trace.columns import arrow_schema
+from trace.lake import HOUR_MS
+from trace.tables import EDGES, FACTS, NEVER_CONSUMED_REASON, SLOW, SLOW_REASON
+
+if TYPE_CHECKING:
+    from pyarrow import Table
 
 #: Maximum messages listed per hour, topic, group and reason; counts include all messages.
 LISTED_PER_HOUR_MAX: Final = 20
 #: Minimum age of a never-consumed message, ms.
 NEVER_CONSUMED_AFTER_MS: Final = 10 * 60_000
 
+_EDGE_KEYS: Final = ("hour_ms", "producer_group", "topic", "consumer_group")
+_EDGE_COUNTS: Final = EDGES.names[len(_EDGE_KEYS) : -2]
+_TIMES: Final = EDGES.names[-2:]
 
-def never_consumed(
-    awaited: DataFrame, consumers: DataFrame, hours: Sequence[HourIndex], watermark_ms: int
-) -> DataFrame:
-    """One row per message stored in `hours` and group without an attempt: (stored_ms, sent_ms,
-    topic, producer_group, consumer_group, msg_type, msg_id).
 
-    `consumers` must cover LOOKBACK_HOURS before `hours` up to the watermark.
+def never_consumed(awaited: "Table", consumers: "Table", watermark_ms: int) -> "Table":
+    """The facts of messages of one hour without an attempt of a group, one row per group.
+
+    `consumers` are the groups that started to consume in that hour or the day before it.
     """
-    due = (
-        awaited.where(F.col("stored_ms") <= watermark_ms - NEVER_CONSUMED_AFTER_MS)
-        .withColumn("hour", _hour_index("stored_ms"))
-        .where(F.col("hour").isin(list(hours)))
-        .drop("consumer_group")
-    )
-    expected = due.join(F.broadcast(_consuming_groups(consumers, hours)), ["hour", "topic"])
-    return expected.where(
-        (F.col("first_ms_of_group") <= F.col("stored_ms") + NEVER_CONSUMED_AFTER_MS)
-        & ~F.array_contains("awaited_groups", F.col("consumer_group"))
-    ).select(
-        "stored_ms",
-        "sent_ms",
-        "topic",
-        "producer_group",
-        "consumer_group",
-        "msg_type",
-        "msg_id",
-    )
+    stored_ms = awaited.column("stored_ms")
+    due = awaited.filter(pc.less_equal(stored_ms, watermark_ms - NEVER_CONSUMED_AFTER_MS))
+    lists = due.column("awaited_groups").combine_chunks()
+    groups = lists.flatten()
+    rows = pc.list_parent_indices(lists).to_numpy()
+    stored = ints(due, "stored_ms")
+    found = [due.slice(0, 0)]
+    starts = consumers.group_by(["topic", "consumer_group"], use_threads=False)
+    for start in starts.aggregate([("start_ms", "min")]).to_pylist():
+        is_missed = pc.equal(due.column("topic"), start["topic"]).fill_null(False).to_numpy().copy()
+        is_missed &= stored + NEVER_CONSUMED_AFTER_MS >= start["start_ms_min"]
+        is_missed[rows[pc.equal(groups, start["consumer_group"]).to_numpy(False)]] = False
+        missed = due.filter(pyarrow.array(is_missed))
+        group = pyarrow.repeat(start["consumer_group"], len(missed))
+        place = FACTS.names.index("consumer_group")
+        found.append(missed.set_column(place, "consumer_group", group))
+    return pyarrow.concat_tables(found)
 
 
-def edges(sends: DataFrame, attempts: DataFrame, missed: DataFrame) -> DataFrame:
-    """Message counts per hour between groups and topics, as `trace.tables.EDGES`."""
-    keys = ("hour_ms", "producer_group", "topic", "consumer_group")
-    zero = F.lit(0).cast("bigint")
-    sent = (
-        sends.select("*", _hour_ms("sent_ms"))
-        .groupBy(*keys)
-        .agg(
-            count(F.col("success"), F.col("messages")).alias("messages"),
-            count(F.col("success"), F.col("bytes")).alias("bytes"),
-            F.sum("messages").alias("attempts"),
-            count(~F.col("success"), F.col("messages")).alias("failures"),
-            zero.alias("dead_letters"),
-            zero.alias("never_consumed"),
-            F.min("sent_ms").alias("first_ms"),
-            F.max("sent_ms").alias("last_ms"),
-        )
-    )
-    consumed_by = attempts.select(
-        _hour_ms("start_ms"),
-        *keys[1:],
-        (F.col("attempt_index") == 0).alias("is_first"),
-        F.coalesce(~F.col("success"), F.lit(False)).alias("is_failure"),
-        "is_dead_letter",
-        F.lit(False).alias("is_missed"),
-        F.col("start_ms").alias("at_ms"),
-    )
-    missing = missed.select(
-        _hour_ms("stored_ms"),
-        *keys[1:],
-        *(F.lit(False).alias(name) for name in ("is_first", "is_failure", "is_dead_letter")),
-        F.lit(True).alias("is_missed"),
-        F.col("stored_ms").alias("at_ms"),
-    )
-    consumed = (
-        consumed_by.union(missing)
-        .groupBy(*keys)
-        .agg(
-            count(F.col("is_first")).alias("messages"),
-            zero.alias("bytes"),
-            count(~F.col("is_missed")).alias("attempts"),
-            count(F.col("is_failure")).alias("failures"),
-            count(F.col("is_dead_letter")).alias("dead_letters"),
-            count(F.col("is_missed")).alias("never_consumed"),
-            F.min("at_ms").alias("first_ms"),
-            F.max("at_ms").alias("last_ms"),
-        )
-    )
-    return sent.unionByName(consumed).select(*EDGES.names)
+def partial_edges(sends: "Table", attempts: "Table") -> "Table":
+    """Message counts per hour between groups and topics."""
+    messages, success = ints(sends, "messages"), ints(sends, "success")
+    sent = {
+        "messages": messages * success,
+        "bytes": ints(sends, "bytes") * success,
+        "attempts": messages,
+        "failures": messages * (1 - success),
+    }
+    consumed = {
+        "messages": (ints(attempts, "attempt_index") == 0).astype(numpy.int64),
+        "attempts": numpy.ones(len(attempts), numpy.int64),
+        "failures": attempts.column("success").is_valid().to_numpy() - ints(attempts, "success"),
+        "dead_letters": ints(attempts, "is_dead_letter"),
+    }
+    return _edges([_edge_rows(sends, "sent_ms", sent), _edge_rows(attempts, "start_ms", consumed)])
 
 
-def slow(attempts: DataFrame, missed: DataFrame) -> DataFrame:
+def edges(partial: "Table", missed: "Table") -> "Table":
+    """The sums of all tasks and the never-consumed messages, as `trace.tables.EDGES`."""
+    ones = {"never_consumed": numpy.ones(len(missed), numpy.int64)}
+    return _edges([partial, _edge_rows(missed, "stored_ms", ones)]).cast(arrow_schema(EDGES))
+
+
+def slowest(attempts: "Table") -> "Table":
+    """The first attempts with the highest latencies, of each hour, topic and group."""
+    waited = attempts.filter(attempts.column("latency_ms").is_valid())
+    return _listed(waited, "start_ms", -ints(waited, "latency_ms"))
+
+
+def slow(attempts: "Table", missed: "Table") -> "Table":
     """The slowest and the first never-consumed messages, as `trace.tables.SLOW`.
 
     Lists are per hour, topic, group and reason, with at most LISTED_PER_HOUR_MAX messages.
     """
-    waited = (
-        attempts.where(F.col("latency_ms").isNotNull())
-        .drop("end_to_end_ms")
-        .withColumnRenamed("group_end_to_end_ms", "end_to_end_ms")
-        .select("*", F.col("start_ms").alias("at_ms"), F.lit(SLOW_REASON).alias("reason"))
+    waited = slowest(attempts)
+    absent = _listed(missed, "stored_ms", ints(missed, "stored_ms"))
+    parts = []
+    for facts, reason, time in (
+        (waited, SLOW_REASON, "start_ms"),
+        (absent, NEVER_CONSUMED_REASON, "stored_ms"),
+    ):
+        columns = {name: facts.column(name) for name in FACTS.names}
+        columns |= {
+            "at_ms": facts.column(time),
+            "reason": pyarrow.repeat(reason, len(facts)),
+            "end_to_end_ms": facts.column("group_end_to_end_ms"),
+        }
+        if reason == NEVER_CONSUMED_REASON:
+            columns |= {
+                "attempts": pyarrow.repeat(0, len(facts)),
+                "success": pyarrow.nulls(len(facts), pyarrow.bool_()),
+            }
+        table = pyarrow.table([columns[name] for name in SLOW.names], names=SLOW.names)
+        parts.append(table.cast(arrow_schema(SLOW)))
+    return pyarrow.concat_tables(parts)
+
+
+def _listed(facts: "Table", time: str, order: Any) -> "Table":
+    """The first rows of each hour, topic and group in `order`, then by message id."""
+    hour = floor_to(facts.column(time), HOUR_MS)
+    ids = group_ids(
+        facts.select(["topic", "consumer_group"]).append_column("hour", hour),
+        ("topic", "consumer_group", "hour"),
     )
-    waited = _listed(waited, F.desc("latency_ms"))
-    absent = missed.select(
-        "*",
-        F.col("stored_ms").alias("at_ms"),
-        F.lit(NEVER_CONSUMED_REASON).alias("reason"),
-        F.lit(0).cast("bigint").alias("attempts"),
-    )
-    absent = _listed(absent, F.asc("at_ms"))
-    both = waited.unionByName(absent, allowMissingColumns=True)
-    return both.select(*SLOW.names)
+    rank = ranks(ids, numpy.lexsort((order, ids)))
+    last = numpy.full(len(ids), numpy.iinfo(numpy.int64).min)
+    numpy.maximum.at(last, ids[rank < LISTED_PER_HOUR_MAX], order[rank < LISTED_PER_HOUR_MAX])
+    is_near = order <= last[ids]  # also all rows that tie with the last listed row
+    facts, ids, order = facts.filter(pyarrow.array(is_near)), ids[is_near], order[is_near]
+    names = facts.column("msg_id").to_numpy().astype(str)
+    rank = ranks(ids, numpy.lexsort((names, order, ids)))
+    return facts.filter(pyarrow.array(rank < LISTED_PER_HOUR_MAX))
 
 
-def _listed(frame: DataFrame, order: Column) -> DataFrame:
-    by_hour = Window.partitionBy(_hour_index("at_ms"), "topic", "consumer_group")
-    ranked = frame.withColumn("rank", F.row_number().over(by_hour.orderBy(order, "msg_id")))
-    return ranked.where(F.col("rank") <= LISTED_PER_HOUR_MAX).drop("rank")
+def _edge_rows(facts: "Table", time: str, counts: dict[str, Any]) -> "Table":
+    at_ms = facts.column(time)
+    columns = {"hour_ms": floor_to(at_ms, HOUR_MS)}
+    columns |= {name: facts.column(name) for name in _EDGE_KEYS[1:]}
+    zeros = numpy.zeros(len(facts), numpy.int64)
+    columns |= {name: pyarrow.array(counts.get(name, zeros)) for name in _EDGE_COUNTS}
+    return pyarrow.table({**columns, **dict.fromkeys(_TIMES, at_ms)})
 
 
-def _consuming_groups(consumers: DataFrame, hours: Sequence[HourIndex]) -> DataFrame:
-    """The consumer groups of each topic, for each of `hours`: (hour, topic, consumer_group,
-    first_ms_of_group).
-    """
-    seen = consumers.groupBy(
-        "topic", "consumer_group", _hour_index("start_ms").alias("seen_hour")
-    ).agg(F.min("start_ms").alias("first_ms"))
-    hour_array = F.array(*(F.lit(hour).cast("bigint") for hour in hours))
-    known_hours = F.filter(
-        hour_array, lambda hour: F.col("seen_hour").between(hour - LOOKBACK_HOURS, hour)
-    )
-    return (
-        seen.select("*", F.explode(known_hours).alias("hour"))
-        .groupBy("hour", "topic", "consumer_group")
-        .agg(F.min("first_ms").alias("first_ms_of_group"))
-    )
-
-
-def _hour_index(time_column: str) -> Column:
-    return F.floor(F.col(time_column) / HOUR_MS)
-
-
-def _hour_ms(time_column: str) -> Column:
-    return (F.col(time_column) - F.pmod(time_column, F.lit(HOUR_MS))).alias("hour_ms")
+def _edges(parts: "list[Table]") -> "Table":
+    return summed(pyarrow.concat_tables(parts), _EDGE_KEYS, _EDGE_COUNTS, _TIMES)

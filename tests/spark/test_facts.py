@@ -1,20 +1,29 @@
-"""Facts and rollups on literal rows, and against the timeline of single messages."""
+"""Facts and tables of literal events, and against the timeline of single messages."""
 
 import random
 from collections import defaultdict
+from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy
+import pyarrow
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import SparkSession
 
-from spark_jobs.tables import facts, message_flow, rollup
+from benchmarks.trace_check import percentile
+from spark_jobs.tables import message_flow
+from spark_jobs.tables.derived import by_hour, partial_tables, tables_of
+from spark_jobs.tables.facts import Facts, by_message, facts_in, no_events
+from spark_jobs.tables.groups import percentiles
 from spark_jobs.tables.stale_hours import changed_hours, invalidated_hours, newly_overdue_hours
 from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
-from trace.lake import HOUR_MS
+from trace.columns import arrow_schema
+from trace.lake import DERIVED, EDGES, HOUR_MS, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_of
-from trace.tables import EDGES, EVENTS, LATENCY, MINUTE, SLOW
+from trace.tables import EVENTS, TABLES
 from trace.timeline import Outcome, build_timeline
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -23,10 +32,10 @@ HOUR = 489_000
 START_MS = HOUR * HOUR_MS
 SEED = 7
 COLUMN_OF = {"group": "group_name"}
-COLUMNS = [field.split()[0] for field in EVENTS.schema.split(", ")]
+Row = SimpleNamespace
 
 
-def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
+def events_of(records: list[TraceRecord]) -> pyarrow.Table:
     """Events as `decode_events` returns them, each record in a separate trace message."""
     rows = []
     for index, record in enumerate(records):
@@ -39,8 +48,8 @@ def events_of(spark: SparkSession, records: list[TraceRecord]) -> DataFrame:
         if "msg_type" in values:
             values["msg_type"] = int(values["msg_type"])
         values["event_ms"] = values.get("timestamp_ms") or stored_ms
-        rows.append(tuple(values.get(name) for name in COLUMNS))
-    return spark.createDataFrame(rows, EVENTS.schema)
+        rows.append(values)
+    return pyarrow.Table.from_pylist(rows, arrow_schema(EVENTS))
 
 
 def sent(at_ms: int, msg_id: str, cost_ms: int = 10, **more: Any) -> Pub:
@@ -72,16 +81,31 @@ def consumed(
     ]
 
 
-def facts_of(
-    spark: SparkSession, records: list[TraceRecord], limits: dict[str, int] | None = None
-) -> DataFrame:
+def facts_of(records: list[TraceRecord], limits: dict[str, int] | None = None) -> list[Facts]:
+    """The facts of three tasks, each with some of the messages."""
     hours = range(HOUR, HOUR + 2)
-    return facts.facts(events_of(spark, records), hours, limits or {}, partitions=2)
+    parts = by_message(events_of(records), 3)
+    return [facts_in(events, hours, limits or {}) for _part, events in parts]
 
 
-def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[Any, ...], Row]:
-    derived = facts_of(spark, records)
-    frame = rollup.per_minute(facts.sends(derived), facts.attempts(derived))
+def rows_of(tables: Iterable[pyarrow.Table]) -> list[Row]:
+    return [SimpleNamespace(**row) for table in tables for row in table.to_pylist()]
+
+
+def tables_in(records: list[TraceRecord], watermark_ms: int = START_MS) -> dict[str, list[Row]]:
+    """All tables of HOUR, as one task per hour makes them from the results of three tasks."""
+    partial: dict[str, list[pyarrow.Table]] = defaultdict(list)
+    for facts in [*facts_of(records), facts_in(no_events(), [HOUR], {})]:
+        for name, table in partial_tables(facts).items():
+            partial[name] += [rows for _hour, rows in by_hour(name, table, [HOUR])]
+    merged = {name: pyarrow.concat_tables(parts) for name, parts in partial.items()}
+    made = tables_of(merged, DERIVED, watermark_ms)
+    for name, table in made.items():
+        assert table.schema == arrow_schema(TABLES[name])
+    return {name: rows_of([table]) for name, table in made.items()}
+
+
+def minute_rows(records: list[TraceRecord]) -> dict[tuple[Any, ...], Row]:
     return {
         (
             (row.minute_ms - START_MS) // 60_000,
@@ -89,11 +113,11 @@ def minute_rows(spark: SparkSession, records: list[TraceRecord]) -> dict[tuple[A
             row.producer_group,
             row.consumer_group,
         ): row
-        for row in frame.collect()
+        for row in tables_in(records)[MINUTE]
     }
 
 
-def test_minutes_count_sends_and_consumption(spark: SparkSession) -> None:
+def test_minutes_count_sends_and_consumption() -> None:
     records: list[TraceRecord] = [
         sent(0, "A", cost_ms=10),
         sent(1_000, "B", cost_ms=30),
@@ -106,7 +130,7 @@ def test_minutes_count_sends_and_consumption(spark: SparkSession) -> None:
         *consumed(61_102, "D2", "r4"),
         *consumed(5_000, "unknown", "r5"),
     ]
-    rows = minute_rows(spark, [*records, records[0], *records[5:7]])  # with repeated records
+    rows = minute_rows([*records, records[0], *records[5:7]])  # with repeated records
 
     sends = rows[0, "orders", "shop", None]
     assert (sends.sends, sends.send_failures, sends.bytes) == (4, 1, 300)
@@ -125,10 +149,11 @@ def test_minutes_count_sends_and_consumption(spark: SparkSession) -> None:
     assert len(rows) == 5
 
 
-def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
+def test_lost_halves_of_an_attempt() -> None:
     begin_only, end_only = consumed(500, "A", "r1")[0], consumed(900, "B", "r2", cost_ms=50)[1]
     rows = {
-        row.msg_id: row for row in facts.attempts(facts_of(spark, [begin_only, end_only])).collect()
+        row.msg_id: row
+        for row in rows_of(part.attempts for part in facts_of([begin_only, end_only]))
     }
     assert (rows["A"].success, rows["A"].duration_ms) == (None, None)
     assert rows["A"].start_ms == START_MS + 500
@@ -136,46 +161,43 @@ def test_lost_halves_of_an_attempt(spark: SparkSession) -> None:
     assert (rows["B"].start_ms, rows["B"].consumer_group) == (START_MS + 900, "billing")
 
 
-def test_an_end_without_a_time_has_its_cost(spark: SparkSession) -> None:
+def test_an_end_without_a_time_has_its_cost() -> None:
     """Clients before 4.9.4 record no time in SubAfter: the store time is seconds too late."""
     begin, end = consumed(500, "A", "r1", cost_ms=7)
     untimed = msgspec.structs.replace(end, timestamp_ms=None, group="")
-    (row,) = facts.attempts(facts_of(spark, [sent(0, "A"), begin, untimed])).collect()
+    (row,) = rows_of(part.attempts for part in facts_of([sent(0, "A"), begin, untimed]))
     assert (row.start_ms, row.duration_ms, row.end_to_end_ms) == (START_MS + 500, 7, 507)
 
 
-def test_histograms_add_up_and_slow_lists_are_limited(spark: SparkSession) -> None:
+def test_histograms_add_up_and_slow_lists_are_limited() -> None:
     count = message_flow.LISTED_PER_HOUR_MAX + 5
     records: list[TraceRecord] = []
     for i in range(count):
         records += [sent(i, f"M{i:02}", cost_ms=2), *consumed(i + 1 + i * 100, f"M{i:02}", f"r{i}")]
-    derived = facts_of(spark, records)
-    sends, deliveries = facts.sends(derived), facts.attempts(derived)
-
-    buckets = rollup.latency_histograms(sends, deliveries).collect()
+    tables = tables_in(records, watermark_ms=START_MS + HOUR_MS)
     by_measure: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for row in buckets:
-        by_measure[row.measure][row.bucket] += row["count"]
+    for row in tables[LATENCY]:
+        by_measure[row.measure][row.bucket] += row.count
     assert by_measure["send_cost"] == {bucket_of(2): count}
     expected: dict[int, int] = defaultdict(int)
     for i in range(count):
         expected[bucket_of(i * 100)] += 1
     assert by_measure["latency"] == expected
 
-    missed = missed_in(derived, watermark_ms=START_MS + HOUR_MS)
-    slow = sorted(message_flow.slow(deliveries, missed).collect(), key=lambda row: -row.latency_ms)
+    slow = sorted(tables[SLOW], key=lambda row: -row.latency_ms)
     assert [row.latency_ms for row in slow] == [100 * i for i in range(count - 1, 4, -1)]
     assert {(row.reason, row.at_ms - row.start_ms, row.attempts) for row in slow} == {
         ("slow", 0, 1)
     }
 
 
-def missed_in(derived: DataFrame, watermark_ms: int) -> DataFrame:
-    awaited, consumers = facts.awaited(derived), facts.consumers(derived)
-    return message_flow.never_consumed(awaited, consumers, [HOUR], watermark_ms)
+def missed_in(records: list[TraceRecord], watermark_ms: int) -> set[tuple[str, str]]:
+    """Message and group of the never-consumed messages; the lists are long enough for all."""
+    slow = tables_in(records, watermark_ms)[SLOW]
+    return {(r.msg_id, r.consumer_group) for r in slow if r.reason == "never_consumed"}
 
 
-def test_never_consumed_messages(spark: SparkSession) -> None:
+def test_never_consumed_messages() -> None:
     late = 10 * 60_000
     records: list[TraceRecord] = [
         sent(0, "had"),
@@ -200,9 +222,7 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
         *consumed(3_000, "had", "r3", group="mail"),
         sent(late, "fresh"),
     ]
-    derived = facts_of(spark, records)
-    found = missed_in(derived, watermark_ms=START_MS + late + 5_000)
-    assert sorted((row.msg_id, row.consumer_group) for row in found.collect()) == [
+    assert missed_in(records, watermark_ms=START_MS + late + 5_000) == {
         ("batch1", "billing"),
         ("batch1", "mail"),
         ("batch2", "mail"),
@@ -210,43 +230,42 @@ def test_never_consumed_messages(spark: SparkSession) -> None:
         ("committed", "mail"),
         ("missed", "billing"),
         ("missed", "mail"),
-    ]
+    }
     # A group whose first event came much later was not expected to consume the messages.
     first_late = [*records, *consumed(late + 15_000, "had", "r9", group="new")]
-    derived = facts_of(spark, first_late)
-    missed = missed_in(derived, watermark_ms=START_MS + 2 * late)
-    assert {row.consumer_group for row in missed.collect() if row.msg_id == "missed"} == {
-        "billing",
-        "mail",
-    }
-    by_edge = {
-        (row.topic, row.consumer_group): row
-        for row in message_flow.edges(
-            facts.sends(derived), facts.attempts(derived), missed
-        ).collect()
-    }
+    missed = missed_in(first_late, watermark_ms=START_MS + 2 * late)
+    assert {group for name, group in missed if name == "missed"} == {"billing", "mail"}
+    tables = tables_in(first_late, watermark_ms=START_MS + 2 * late)
+    by_edge = {(row.topic, row.consumer_group): row for row in tables[EDGES]}
     orders = by_edge["orders", None]
     assert (orders.messages, orders.attempts, orders.failures) == (9, 10, 1)
     assert (orders.first_ms, orders.last_ms) == (START_MS, START_MS + late)
     billing = by_edge["orders", "billing"]
     assert (billing.messages, billing.attempts, billing.never_consumed) == (2, 2, 3)
-    slow = message_flow.slow(facts.attempts(derived), missed)
-    listed = [row for row in slow.collect() if row.reason == "never_consumed"]
+    listed = [row for row in tables[SLOW] if row.reason == "never_consumed"]
     assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
 
 
-def test_frames_have_the_declared_columns(spark: SparkSession) -> None:
-    derived = facts_of(spark, [sent(0, "A"), *consumed(5, "A", "r")])
-    sends, deliveries = facts.sends(derived), facts.attempts(derived)
-    missed = missed_in(derived, START_MS)
-    for table, frame in (
-        (MINUTE, rollup.per_minute(sends, deliveries)),
-        (LATENCY, rollup.latency_histograms(sends, deliveries)),
-        (EDGES, message_flow.edges(sends, deliveries, missed)),
-        (SLOW, message_flow.slow(deliveries, missed)),
-    ):
-        found = [f"{field.name} {field.dataType.simpleString()}" for field in frame.schema]
-        assert ", ".join(found) == table.schema
+def test_percentiles_are_exact_over_values_with_counts() -> None:
+    luck = random.Random(SEED)
+    for size in (1, 2, 3, 50):
+        values = sorted(luck.choice((0, 1, 7, luck.randrange(10**9))) for _ in range(size))
+        ids, (median, high, top) = percentiles(
+            numpy.zeros(size, numpy.int64),
+            numpy.array(luck.sample(values, size)),
+            numpy.ones(size, numpy.int64),
+            (0.5, 0.99, 1.0),
+        )
+        assert ids.tolist() == [0]
+        assert (median[0], high[0], top[0]) == tuple(percentile(values, x) for x in (0.5, 0.99, 1))
+    ids, (middle,) = percentiles(
+        numpy.array([4, 4, 9]), numpy.array([10, 20, 5]), numpy.array([1, 3, 2]), (0.5,)
+    )
+    assert (ids.tolist(), middle.tolist()) == ([4, 9], [20.0, 5.0])
+
+
+def test_an_hour_without_facts_has_empty_tables() -> None:
+    assert set(map(len, tables_in([]).values())) == {0}
 
 
 def random_journeys(luck: random.Random, count: int) -> dict[str, list[TraceRecord]]:
@@ -282,12 +301,12 @@ def random_journeys(luck: random.Random, count: int) -> dict[str, list[TraceReco
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
-def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession, seed: int) -> None:
+def test_attempts_agree_with_the_timeline_of_each_message(seed: int) -> None:
     journeys = random_journeys(random.Random(seed), 300)
     everything = [record for records in journeys.values() for record in records if records]
     rows: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     limits = {"mail": 2, "stock": 1}
-    for row in facts.attempts(facts_of(spark, everything, limits)).collect():
+    for row in rows_of(part.attempts for part in facts_of(everything, limits)):
         rows[row.msg_id][row.consumer_group].append(row)
 
     for msg_id, records in journeys.items():
@@ -311,9 +330,10 @@ def test_deliveries_agree_with_the_timeline_of_each_message(spark: SparkSession,
             assert died == (journey.outcome is Outcome.DEAD_LETTERED), (msg_id, records)
 
 
-def test_only_rows_of_the_requested_hours_are_kept(spark: SparkSession) -> None:
-    times = spark.createDataFrame([(START_MS - 1,), (START_MS,), (START_MS + HOUR_MS,)], "t bigint")
-    assert [row.t for row in rollup.in_hours(times, "t", [HOUR]).collect()] == [START_MS]
+def test_only_facts_of_the_requested_hours_are_derived() -> None:
+    records = [sent(at_ms, f"M{at_ms}") for at_ms in (-1, 0, HOUR_MS, 2 * HOUR_MS)]
+    found = rows_of(part.sends for part in facts_of(records))
+    assert sorted(row.sent_ms - START_MS for row in found) == [0, HOUR_MS]
 
 
 def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> None:
@@ -327,9 +347,10 @@ def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> Non
         return later
 
     def hours(new: list[TraceRecord], older: list[TraceRecord]) -> list[int]:
-        events = events_of(spark, new)
-        (batch,) = events.toArrow().combine_chunks().to_batches()
-        older_hours = invalidated_hours(events, events_of(spark, older)).collect()
+        events = events_of(new)
+        frames = map(spark.createDataFrame, (events, events_of(older)))
+        (batch,) = events.combine_chunks().to_batches()
+        older_hours = invalidated_hours(*frames).collect()
         return sorted(
             hour - HOUR for hour in {*changed_hours(batch), *(r.hour for r in older_hours)}
         )

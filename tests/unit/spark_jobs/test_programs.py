@@ -16,6 +16,7 @@ from spark_jobs.spark.java import Java, SparkUnavailableError
 from spark_jobs.spark.lake_writer import exclusive_writer
 from spark_jobs.spark.session import (
     EVENT_LOGS_KEPT,
+    JAVA_DEFAULTS,
     JAVA_OPTIONS,
     SHORT_RUN,
     SparkLostError,
@@ -138,9 +139,11 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
     assert local["spark.driver.memory"] == "2g"
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
     assert local["spark.eventLog.dir"] == (tmp_path / "spark-events").as_uri()
-    quiet, *short = local[JAVA_OPTIONS].split()
+    quiet, *more = local[JAVA_OPTIONS].split()
     assert quiet == f"-Dlog4j2.configurationFile={(tmp_path / 'log4j2.properties').as_uri()}"
-    assert " ".join(short) == SHORT_RUN[JAVA_OPTIONS]
+    assert " ".join(more) == JAVA_DEFAULTS
+    own = all_settings("local[2]", tmp_path, {JAVA_OPTIONS: "-Xint"})
+    assert own[JAVA_OPTIONS].split() == [quiet, "-Xint"]
     remote = all_settings("spark://master:7077", tmp_path, {})
     assert "spark.driver.bindAddress" not in remote
 

@@ -247,7 +247,7 @@ def _pipelines() -> Iterator[Attack]:
         "100 1,000 changes beside a long value",
         "namesrv",
         lambda: [
-            frame(Code.PUT_KV_CONFIG, {"namespace": "N", "key": "long", "value": "v" * 1_000_000}),
+            frame(Code.PUT_KV_CONFIG, {"namespace": "N", "key": "long", "value": "v" * 60_000}),
             *(
                 frame(Code.PUT_KV_CONFIG, {"namespace": "N", "key": f"{n}", "value": "v"})
                 for n in range(1_000)

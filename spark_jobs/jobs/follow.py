@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -106,12 +107,13 @@ class _Batches:
     def process(self, messages: "DataFrame", _batch: int) -> None:
         """Commit a micro-batch."""
         from spark_jobs.jobs.micro_batch import ingest_batch
+        from spark_jobs.jobs.write_events import write_events
 
         progress, result = self._run.progress, self._run.result
         with self._writing:
             progress.enter(Stage.READ)
             self.snapshot, counts = ingest_batch(
-                self._run, self._run.options.topic, self.snapshot, messages
+                self._run, self._run.options.topic, self.snapshot, partial(write_events, messages)
             )
             result.rows += counts.messages
             result.records += counts.records

@@ -6,9 +6,9 @@ run has committed whole micro-batches and whole hours only, so the next run cont
 and without duplicates.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,14 +16,22 @@ import msgspec
 
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
-from spark_jobs.sources.offsets import EARLIEST, QueueRange, limited, next_offsets, ranges_to_read
+from spark_jobs.sources.offsets import (
+    EARLIEST,
+    QueueRange,
+    limited,
+    next_offsets,
+    ranges_to_read,
+    slices,
+)
+from spark_jobs.sources.options import ReadOptions
 from spark_jobs.sources.queues import TopicMissingError, fetch_bounds, fetch_retry_limits
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
 from trace.lake import DERIVED, Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from spark_jobs.jobs.write_events import Reader
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 MESSAGES_PER_BATCH: Final = 1_000_000
@@ -139,6 +147,7 @@ def _new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRa
 
 def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRange]) -> Snapshot:
     from spark_jobs.jobs.micro_batch import PlannedBatch, ingest_batch
+    from spark_jobs.jobs.write_events import write_events_of
     from spark_jobs.spark.task_monitor import monitor_tasks
 
     job, progress, result = run.options, run.progress, run.result
@@ -148,9 +157,9 @@ def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRa
         rows, lost = sum(part.count for part in batch), sum(part.lost for part in batch)
         planned = PlannedBatch(next_offsets(batch), rows, lost)
         rows_after = progress.rows + rows
-        messages = _messages(run, batch)
-        with monitor_tasks(run.session, progress):
-            snapshot, counts = ingest_batch(run, job.topic, snapshot, messages, planned)
+        write = partial(write_events_of, run.session, _readers(job, batch))
+        with monitor_tasks(run.session, progress, rows=rows):
+            snapshot, counts = ingest_batch(run, job.topic, snapshot, write, planned)
         progress.rows = rows_after
         result.rows += rows
         result.lost += lost
@@ -163,7 +172,7 @@ def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
     from pyspark.sql import functions as F
 
     from spark_jobs.jobs.micro_batch import ingest_batch
-    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS
+    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS, write_events
     from spark_jobs.sources.commitlog import CommitLogDataSource
     from spark_jobs.spark.task_monitor import monitor_tasks
 
@@ -184,27 +193,18 @@ def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
         )
     run.progress.enter(Stage.READ)
     with monitor_tasks(run.session, run.progress):
-        snapshot, counts = ingest_batch(run, job.topic, snapshot, messages)
+        write = partial(write_events, messages)
+        snapshot, counts = ingest_batch(run, job.topic, snapshot, write)
     result.rows, result.records, result.broken = counts.messages, counts.records, counts.broken
     return snapshot
 
 
-def _messages(run: Run[Ingest], ranges: Sequence[QueueRange]) -> "DataFrame":
-    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS
-    from spark_jobs.sources.rocketmq import RocketMQDataSource
+def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":
+    from spark_jobs.sources.partition_reader import read_range
+    from trace.columns import MESSAGE_COLUMNS
 
-    job = run.options
-    run.session.dataSource.register(RocketMQDataSource)
-    starting = next_offsets(replace(part, end=part.start) for part in ranges)
-    return (
-        run.session.read.format("rocketmq")
-        .option("namesrv", job.namesrv)
-        .option("topic", job.topic)
-        .option("startingOffsets", json.dumps(starting))
-        .option("endingOffsets", json.dumps(next_offsets(ranges)))
-        .option("maxRowsPerPartition", job.rows_per_task)
-        .option("retryTimeoutMs", job.retry_timeout_ms)
-        .option("failOnDataLoss", "false")
-        .option("columns", MESSAGE_COLUMNS)
-        .load()
+    options = ReadOptions(
+        job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms, fail_on_data_loss=False
     )
+    parts = slices(ranges, job.rows_per_task)
+    return [partial(read_range, options, part, MESSAGE_COLUMNS) for part in parts]

@@ -1,14 +1,14 @@
 """One micro-batch of the ingest job: messages in, events and next offsets out, in one commit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
-from pyspark.sql import DataFrame
 
 from spark_jobs.jobs.run import Run
-from spark_jobs.jobs.write_events import QueueOffsets, Written, write_events
+from spark_jobs.jobs.write_events import QueueOffsets, Written
 from spark_jobs.spark.lake_frames import read_events
 from spark_jobs.tables.facts import hours_around
 from spark_jobs.tables.stale_hours import invalidated_hours, newly_overdue_hours
@@ -29,16 +29,17 @@ def ingest_batch(
     run: Run[Any],
     topic: str,
     before: Snapshot,
-    messages: DataFrame,
+    write: Callable[[Path], Written],
     planned: PlannedBatch | None = None,
 ) -> tuple[Snapshot, Written]:
-    """Write the events of `messages` and commit; returns the new snapshot and the counts.
+    """Commit the events of a micro-batch; returns the new snapshot and the counts.
 
-    Without `planned` the next offsets come from the messages.
+    `write` writes the events to a staging folder. Without `planned` the next offsets come from the
+    messages.
     """
     lake = run.writer.lake
     now_ms, number = run.now_ms(), run.writer.next_run()
-    written = write_events(messages, lake.staging(number))
+    written = write(lake.staging(number))
     hours = run.writer.place(EVENTS, number, written.files)
     parts = extended_parts(before.parts.get(EVENTS, {}), number, hours)
     watermark_ms = max(before.watermark_ms, written.watermark_ms)

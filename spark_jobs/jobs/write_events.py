@@ -4,7 +4,7 @@
 handles the events.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +20,7 @@ from trace.tables import EVENTS
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
 
 #: Columns of the data source that `write_events` reads.
 MESSAGE_COLUMNS: Final = ",".join(columns.MESSAGE_COLUMNS)
@@ -27,6 +28,8 @@ MESSAGE_COLUMNS: Final = ",".join(columns.MESSAGE_COLUMNS)
 MESSAGES_DECODED: Final = 1000
 
 QueueOffsets = dict[str, dict[int, int]]
+#: Returns the messages of a task, with MESSAGE_COLUMNS; picklable.
+Reader = Callable[[], Iterator["RecordBatch"]]
 
 
 class Written(msgspec.Struct):
@@ -73,8 +76,28 @@ class Written(msgspec.Struct):
 
 def write_events(messages: DataFrame, staging: Path) -> Written:
     """Write the events of `messages`, with MESSAGE_COLUMNS, to files in `staging`."""
+    return _total(messages.mapInArrow(_task(staging), "written binary"))
+
+
+def write_events_of(spark: "SparkSession", readers: Sequence[Reader], staging: Path) -> Written:
+    """`write_events` for the messages of `readers`, which run in a task each.
+
+    Unlike a data source, the readers need no Python processes for plans, and the messages do not
+    pass through Java.
+    """
+    write = _task(staging)
+
+    def read_and_write(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+        return write(messages for number in numbers for messages in readers[number]())
+
+    numbers = spark.range(0, len(readers), 1, max(1, len(readers)))
+    return _total(numbers.mapInArrow(read_and_write, "written binary"))
+
+
+def _total(tasks: DataFrame) -> Written:
     total = Written()
-    for row in messages.mapInArrow(_task(staging), "written binary").collect():
+    for row in tasks.collect():
         total.add(msgspec.json.decode(row.written, type=Written))
     return total
 

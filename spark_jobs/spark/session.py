@@ -26,7 +26,6 @@ EVENT_LOGS_KEPT: Final = 50
 
 SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
-    "spark.executor.heartbeatInterval": "2s",  # live row counts arrive with heartbeats
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.log.level": "ERROR",
     "spark.python.daemon.module": "spark_jobs.spark.daemon",

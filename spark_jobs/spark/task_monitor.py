@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from py4j.protocol import Py4JError
 
-from spark_jobs.spark.progress import Progress, Stage
+from spark_jobs.spark.progress import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,23 +16,16 @@ POLL_S: Final = 0.5
 
 
 @contextmanager
-def monitor_tasks(
-    spark: "SparkSession", progress: Progress, *, share: tuple[float, float] = (0, 1)
-) -> Iterator[None]:
-    """Report progress during the block; the block is the given `share` of the stage.
-
-    In the stage READ, the records read by the tasks count as rows.
-    """
+def monitor_tasks(spark: "SparkSession", progress: Progress, *, rows: int = 0) -> Iterator[None]:
+    """Report progress during the block. Finished tasks count as their share of `rows`."""
     stopped = threading.Event()
-    begin, end = share
     rows_before = progress.rows
 
     def report() -> None:
-        done, records = _running_tasks(spark)
-        if progress.stage is Stage.READ:
-            rows = min(rows_before + records, progress.rows_total)
-            progress.rows = max(rows, progress.rows)  # finished Spark stages no longer count
-        progress.update(begin + (end - begin) * done)
+        done = _finished_share(spark)
+        # A finished Spark stage no longer counts.
+        progress.rows = max(rows_before + int(rows * done), progress.rows)
+        progress.update(done)
 
     def poll() -> None:
         # Spark may drop a stage between two polls. A lost Java process surfaces in the job itself.
@@ -49,21 +42,9 @@ def monitor_tasks(
         thread.join()
 
 
-def _running_tasks(spark: "SparkSession") -> tuple[float, int]:
-    """Finished share of the tasks in the running stages, and the records read so far."""
+def _finished_share(spark: "SparkSession") -> float:
+    """Finished share of the tasks in the running stages."""
     tracker = spark.sparkContext.statusTracker()
-    tasks = done = records = 0
-    for stage_id in tracker.getActiveStageIds():
-        info = tracker.getStageInfo(stage_id)
-        if info is None:
-            continue
-        tasks += info.numTasks
-        done += info.numCompletedTasks
-        records += _input_records(spark, stage_id)
-    return (done / tasks if tasks else 0.0), records
-
-
-def _input_records(spark: "SparkSession", stage_id: int) -> int:
-    """The records read, as in Spark's UI; running tasks update the count with each heartbeat."""
-    store = spark.sparkContext._jsc.sc().statusStore()
-    return int(store.lastStageAttempt(stage_id).inputRecords())
+    stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+    tasks = sum(stage.numTasks for stage in stages if stage)
+    return sum(stage.numCompletedTasks for stage in stages if stage) / tasks if tasks else 0.0

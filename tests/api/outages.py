@@ -38,7 +38,7 @@ class Own:
         self.traffic.send(self.topic, 3)
 
     def see_everything(self) -> None:
-        """Open each page once, so that the console knows the values before the outage."""
+        """Open each page once: the console then knows the values before the outage."""
         for path in PAGES:
             assert self.get(path).status_code == 200, path
         poll(lambda: self.topic in self.text("topics/"))

@@ -1,4 +1,4 @@
-"""Outages on open pages: killed programs, with the launcher stopped so that they stay away.
+"""Outages on open pages: killed programs, with a stopped launcher, to prevent restarts.
 
 Each page shows the outage within seconds and without a reload, and recovers.
 """
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 @contextmanager
 def without(gantry: Gantry, *marks: str) -> Iterator[None]:
-    """Kill a program and keep it away: the launcher, which would restart it, is stopped."""
+    """Kill a program and stop the launcher, to prevent the restart of the program."""
     launcher = psutil.Process(gantry.pid)
     victim = program_of(gantry, *marks)
     launcher.suspend()

@@ -1,7 +1,8 @@
 """Questions about brokers and name servers: registration, rates, disk use and configuration.
 
-The list of brokers contains the remembered brokers too: a broker that left the name server is
-asked like the others, and its failure appears in every answer until an operator forgets the broker.
+The list of brokers contains the remembered brokers too. Questions request the values of a broker
+after the name server has dropped the broker, and every answer names the failure until an operator
+forgets the broker.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -120,7 +121,7 @@ async def cluster_map(session: ClusterSession) -> Partial[ClusterInfo]:
 
 
 async def known_map(session: ClusterSession) -> ClusterInfo:
-    """Return all known brokers, also those that left the name server."""
+    """Return all known brokers, with the brokers dropped by the name server."""
     await session.ask(cluster_map)
     return _remembered(session.known.all())
 
@@ -140,7 +141,7 @@ def _remembered(known: tuple[KnownBroker, ...]) -> ClusterInfo:
 
 
 async def broker_refs(session: ClusterSession) -> tuple[BrokerRef, ...]:
-    """Return all broker processes in order of name and id, also those that left the name server."""
+    """Return all known broker processes, registered or not, in order of name and id."""
     await session.ask(cluster_map)
     return tuple(broker.ref for broker in session.known.all())
 
@@ -206,7 +207,7 @@ def no_such_broker(name: str) -> NotFound:
 
 @question(fresh_for_ms=RATES_FRESH_MS)
 async def broker_rows(session: ClusterSession) -> Partial[tuple[BrokerRow, ...]]:
-    """All brokers with rates, disk use and message counts, also those that are down."""
+    """All known brokers, up or down, with rates, disk use and message counts."""
     listed = await session.ask(cluster_map)
     refs = await broker_refs(session)
     tables, failures = await session.fan_out(

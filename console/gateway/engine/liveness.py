@@ -1,7 +1,7 @@
 """Which brokers of a cluster answer: the failure of each address, and when to try again.
 
-A request that fails in transport makes the broker *down*. Questions do not wait for a broker that
-is down: they get the failure at once, and every PROBE_EVERY_MS one request runs in the background.
+A transport error makes the broker *down*. Questions to a down broker get the known failure at
+once, and every PROBE_EVERY_MS one request runs in the background.
 The first answer ends the state.
 """
 

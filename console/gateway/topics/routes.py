@@ -1,8 +1,8 @@
 """The route of a topic for reading, also during an outage.
 
-A name server forgets a broker that stops, and answers "no such topic" for the topics that only this
-broker has. The topic tables of the remembered brokers complete the route, so that a question fails
-with the name of the broker that is down, not with "not found".
+A name server drops a stopped broker, and answers "no such topic" for a topic without other brokers.
+The topic tables of the remembered brokers complete the route: a question then fails with the name
+of the down broker, not with "not found".
 """
 
 from console.gateway.brokers.listing import masters

@@ -30,7 +30,7 @@ WAIT_S = 40.0
 
 @pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
 def java(
-    request: pytest.FixtureRequest, tmp_path: Path, settings: Settings
+    request: pytest.FixtureRequest, tmp_path: Path, settings: Settings, db: None
 ) -> Iterator[tuple[Cluster, Traffic]]:
     with java_cluster(request.param, tmp_path, trace_topic_enable="true") as addr:
         settings.CONSOLE_CLUSTERS = {"java": addr}

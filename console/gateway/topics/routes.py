@@ -9,7 +9,7 @@ from console.gateway.brokers.listing import masters
 from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.session import ClusterSession
 from console.gateway.topics.listing import no_such_topic, topic_configs
-from core_broker.errors import RequestRefused, TransportError
+from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import MASTER_ID, BrokerData, QueueData, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 
@@ -17,24 +17,19 @@ from core_broker.remoting.codes import ResponseCode
 async def reading_route(session: ClusterSession, topic: str) -> TopicRouteData:
     """Return the name server's route, with the brokers that left the name server.
 
-    Raises NotFound when no broker is known to have the topic, or the name server's failure.
+    Raises NotFound when no broker is known to have the topic.
     """
     route = TopicRouteData()
-    failure: Exception | None = None
+    failure: GatewayError | None = None
     try:
         route = await session.admin.topic_route(topic)
     except RequestRefused as refusal:
         if refusal.code != ResponseCode.TOPIC_NOT_EXIST:
             raise
         failure = no_such_topic(topic)
-    except TransportError as unreachable:
-        if not session.known.all():
-            raise
-        failure = unreachable
     await masters(session)  # brings the registrations up to date
     listed = {broker.broker_name for broker in route.broker_datas}
-    complete = all(broker.registered for broker in session.known.all())
-    if complete and not isinstance(failure, TransportError):
+    if all(broker.registered for broker in session.known.all()):
         return _found(route, failure)
     try:
         configs = (await session.ask(topic_configs)).value
@@ -60,7 +55,7 @@ async def reading_route(session: ClusterSession, topic: str) -> TopicRouteData:
     return _found(TopicRouteData(broker_datas=broker_datas, queue_datas=queue_datas), failure)
 
 
-def _found(route: TopicRouteData, failure: Exception | None) -> TopicRouteData:
+def _found(route: TopicRouteData, failure: GatewayError | None) -> TopicRouteData:
     if not route.broker_datas and failure is not None:
         raise failure
     return route

@@ -34,6 +34,9 @@ def test_the_way_from_the_overview_to_a_letter_and_back(page: Client, dead: Dead
     listed = html(page, f"{HOME}{dead.group}/")
     assert "3 dead letters" in listed
     assert "write only" in listed
+    assert "Other tools cannot read these dead letters" in listed
+    assert "dlqTopicPerm=6" in listed
+    assert f"/clusters/local/topics/{quote('%DLQ%' + dead.group)}/" in Shape(listed).links
     [newest, *_] = boxes(listed)
     assert f"{HOME}{dead.group}/{newest}/" in Shape(listed).links
     letter = html(page, f"{HOME}{dead.group}/{newest}/")

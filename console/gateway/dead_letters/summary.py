@@ -15,6 +15,7 @@ from console.gateway.messages.windows import first_stored_at
 from console.gateway.topics.listing import topic_rows
 from console.gateway.topics.routes import reading_route
 from core_broker.message.topics import DLQ_PREFIX, dlq_topic
+from core_broker.remoting.bodies import PERM_READ
 
 #: Maximum number of DLQ topics or messages that are requested at the same time.
 TOPICS_AT_ONCE_MAX = 16
@@ -33,6 +34,11 @@ class DeadLetterGroup:
     last_hour: int | None
     oldest_ms: int | None
     newest_ms: int | None
+
+    @property
+    def is_readable(self) -> bool:
+        """True when consumers and Apache's dashboard may read the topic, too."""
+        return bool(self.perm & PERM_READ)
 
 
 @dataclass(frozen=True, slots=True)

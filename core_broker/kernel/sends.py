@@ -28,7 +28,7 @@ OTHER_FLAGS = cython.declare(int64_t, ~(0x1 | 0x2 | 0x700))
 TOPIC_MAX = cython.declare(cython.int, 127)
 BATCH_HEAD = cython.declare(cython.int, 20)
 BATCHED_MIN = cython.declare(cython.int, 22)
-BATCH_MESSAGES_MAX = cython.declare(cython.int, 4096)
+BATCH_MESSAGES_MAX = cython.declare(cython.int, 16384)
 
 
 @cython.cclass

@@ -14,7 +14,7 @@ from struct import error
 
 from core_broker.errors import ProtocolError
 from core_broker.limits import BATCH_KEYS_MAX, BATCH_MESSAGES_MAX, BATCH_PROPERTIES_MAX
-from core_broker.message.layout import SHORT, Layout
+from core_broker.message.layout import INT, SHORT, Layout
 from core_broker.message.model import Message
 from core_broker.message.properties import (
     PROPERTY_KEYS,
@@ -65,9 +65,10 @@ def encode_batch(messages: Iterable[Message]) -> bytes:
 def decode_batch(body: bytes) -> list[BatchedMessage]:
     """Decode the body of a batch request.
 
-    Raises ProtocolError for inconsistent lengths, BatchLimitExceeded at the first message above a
-    limit.
+    Raises ProtocolError for inconsistent lengths, BatchLimitExceeded for too many messages (before
+    the first message is decoded), properties or keys (at the first message above the limit).
     """
+    _check_message_count(body)
     messages: list[BatchedMessage] = []
     at = property_count = key_count = 0
     try:
@@ -84,7 +85,7 @@ def decode_batch(body: bytes) -> list[BatchedMessage]:
             properties = decode_properties(body[body_end + SHORT.size : end])
             property_count += 1 + body.count(_SEPARATOR, body_end, end)
             key_count += properties.get(PROPERTY_KEYS, "").count(" ")
-            _check_counts(len(messages) + 1, property_count, key_count)
+            _check_counts(property_count, key_count)
             messages.append(BatchedMessage(body[at + _HEAD.size : body_end], properties, flag))
             at = end
     except error as fault:
@@ -92,11 +93,23 @@ def decode_batch(body: bytes) -> list[BatchedMessage]:
     return messages
 
 
-def _check_counts(messages: int, properties: int, keys: int) -> None:
-    for count, limit, what in (
-        (messages, BATCH_MESSAGES_MAX, "messages"),
-        (properties, BATCH_PROPERTIES_MAX, "properties"),
-        (keys, BATCH_KEYS_MAX, "keys"),
-    ):
-        if count > limit:
-            raise BatchLimitExceeded(f"a batch has more than {limit} {what}; send smaller batches")
+def _check_message_count(body: bytes) -> None:
+    """Count messages by their claimed sizes up to the limit; `decode_batch` checks the sizes."""
+    at = count = 0
+    while at <= len(body) - BATCHED_BYTES_MIN:
+        count += 1
+        if count > BATCH_MESSAGES_MAX:
+            raise _too_many(BATCH_MESSAGES_MAX, "messages")
+        (size,) = INT.unpack_from(body, at)
+        at += max(size, BATCHED_BYTES_MIN)
+
+
+def _check_counts(properties: int, keys: int) -> None:
+    if properties > BATCH_PROPERTIES_MAX:
+        raise _too_many(BATCH_PROPERTIES_MAX, "properties")
+    if keys > BATCH_KEYS_MAX:
+        raise _too_many(BATCH_KEYS_MAX, "keys")
+
+
+def _too_many(limit: int, what: str) -> BatchLimitExceeded:
+    return BatchLimitExceeded(f"a batch has more than {limit} {what}; send smaller batches")

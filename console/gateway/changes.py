@@ -11,7 +11,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.answers import BrokerFailure
-from console.gateway.engine.errors import Conflict, NotFound
+from console.gateway.engine.errors import NotFound, PreconditionFailed
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
 T = TypeVar("T")
@@ -90,9 +90,9 @@ def states(configs: Iterable[tuple[BrokerRef, Any]]) -> dict[str, Any]:
 
 
 def check_unchanged(expected: str | None, found: str) -> None:
-    """Raise Conflict when the caller's etag is out of date; None skips the check."""
+    """Raise PreconditionFailed when the caller's etag is out of date; None skips the check."""
     if expected is not None and expected != found:
-        raise Conflict(
+        raise PreconditionFailed(
             _("Somebody changed this since you read it."),
             hint=_("Read it again, and repeat your change if it is still right."),
         )

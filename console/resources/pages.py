@@ -18,7 +18,7 @@ from console.frame.access import Need, needs
 from console.frame.forms import TypedNameForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import AlreadyExists, Conflict, NotAllowedNow
+from console.gateway import AlreadyExists, NotAllowedNow, PreconditionFailed
 from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
@@ -154,7 +154,7 @@ class EditPage(OneResourcePage):
                 )
                 entry.after = settings
                 entry.outcomes(outcomes)
-        except Conflict as changed:
+        except PreconditionFailed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")
             return redirect(resource.url(cluster, name, "edit"))
         history.keep(request.user, cluster, resource.kind, name, changes, outcomes)

@@ -6,7 +6,7 @@ GatewayError
 ├── NotFound            404  the cluster has no such broker, topic, group or client
 ├── AlreadyExists       409  the name is taken
 ├── NotAllowedNow       409  the state of the object forbids it
-├── Conflict            412  the object changed after the caller read it
+├── PreconditionFailed  412  the object changed after the caller read it
 ├── Refused             502  the cluster answered with an error code
 ├── Busy                503  the console does too much at the same time
 ├── ClusterUnreachable  503  the name server or all brokers do not answer
@@ -90,7 +90,7 @@ class NotAllowedNow(GatewayError):
     title = _("Not possible now")
 
 
-class Conflict(GatewayError):
+class PreconditionFailed(GatewayError):
     status = 412
     kind = "changed"
     title = _("Changed in the meantime")

@@ -17,7 +17,7 @@ from console.frame.access import Need, needs
 from console.frame.forms import BrokersForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import Conflict, GatewayError, NotFound
+from console.gateway import GatewayError, NotFound, PreconditionFailed
 from console.gateway.brokers.settings import (
     VALUE_CHARS_MAX,
     ClusterSettings,
@@ -130,7 +130,7 @@ class SettingPage(ClusterPage):
                 outcomes = self.cluster.do(change_settings, new_values, brokers, etag)
                 entry.after = new_values
                 entry.outcomes(outcomes)
-        except Conflict as conflict:
+        except PreconditionFailed as conflict:
             messages.error(request, f"{conflict.detail} {conflict.hint}")
             return redirect("clusters:setting", cluster, key)
         except GatewayError as refused:

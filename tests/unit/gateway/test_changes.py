@@ -3,7 +3,7 @@
 import pytest
 
 from console.gateway.changes import BrokerOutcome, brokers_named, check_unchanged, etag_of
-from console.gateway.engine.errors import Conflict, NotFound
+from console.gateway.engine.errors import NotFound, PreconditionFailed
 from console.gateway.engine.session import BrokerRef
 from console.gateway.groups import changes as group_changes
 from console.gateway.groups.changes import GroupSettings, merge_outcomes
@@ -56,7 +56,7 @@ def test_an_etag_follows_every_broker_and_not_their_order() -> None:
 def test_a_state_that_was_not_seen_is_refused() -> None:
     check_unchanged(None, "x")
     check_unchanged("x", "x")
-    with pytest.raises(Conflict) as caught:
+    with pytest.raises(PreconditionFailed) as caught:
         check_unchanged("y", "x")
     assert caught.value.status == 412
 

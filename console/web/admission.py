@@ -10,27 +10,24 @@ Probes and monitoring have slots of their own, so that a busy console still answ
 """
 
 import asyncio
-import json
 import logging
 import time
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
-from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
-from console.api.problems import problem
 from console.metrics import refused_total
+from console.web.refusals import Refused, refuse
 from console.web.security import AsgiApp
 
 log = logging.getLogger(__name__)
 
 #: Maximum time that a request waits for a slot, seconds.
 WAIT_SECONDS_MAX = 10.0
-#: `Retry-After` of a refusal, seconds.
-RETRY_AFTER_S = 2
 #: Maximum time between the head and the last byte of a body, seconds.
 BODY_SECONDS_MAX = 60.0
 #: Maximum size of all bodies of requests in progress, bytes.
@@ -51,19 +48,14 @@ PROBE_PATH = "/livez"
 MONITORING_PATHS = frozenset({"/readyz", "/healthz", "/metrics", "/varz"})
 
 
-class Refused(Exception):
-    """Status and cause of a refused request; `kind` is the label of the metric."""
-
-    def __init__(self, kind: str, status: HTTPStatus, cause: str) -> None:
-        super().__init__(cause)
-        self.kind, self.status = kind, status
-
-
 class Slots:
-    """Requests in Django: `at_once` run, `waiting_max` more wait in order of arrival."""
+    """Requests in Django: `at_once` run, `waiting_max` more wait in order of arrival.
 
-    def __init__(self, at_once: int, waiting_max: int) -> None:
-        self.at_once, self.waiting_max = at_once, waiting_max
+    `hint` is the sentence of a refusal that names the settings of the limits; "" for constants.
+    """
+
+    def __init__(self, at_once: int, waiting_max: int, hint: Any = "") -> None:
+        self.at_once, self.waiting_max, self.hint = at_once, waiting_max, hint
         self._waiting = 0
         self._free = asyncio.Semaphore(at_once)
 
@@ -84,11 +76,15 @@ class Slots:
         self._free.release()
 
     def _busy(self) -> Refused:
-        cause = (
-            f"The console is busy: {self.at_once} requests run and {self._waiting} wait. Try again "
-            "in some seconds. CONSOLE_REQUESTS_MAX and CONSOLE_REQUESTS_WAITING_MAX set the limits."
+        cause = format_lazy(
+            _(
+                "The console is busy: {running} requests run and {waiting} wait. Try again in a "
+                "few seconds."
+            ),
+            running=self.at_once,
+            waiting=self._waiting,
         )
-        return Refused("requests", HTTPStatus.SERVICE_UNAVAILABLE, cause)
+        return Refused("requests", HTTPStatus.SERVICE_UNAVAILABLE, cause, self.hint)
 
 
 class Bodies:
@@ -120,7 +116,10 @@ class Bodies:
                     self._check(len(body))
                     is_kept = not message.get("more_body", False)
         except TimeoutError:
-            cause = f"The body did not arrive within {BODY_SECONDS_MAX:g} s."
+            cause = format_lazy(
+                _("The body of the request did not arrive within {seconds} s."),
+                seconds=f"{BODY_SECONDS_MAX:g}",
+            )
             raise Refused("bodies", HTTPStatus.REQUEST_TIMEOUT, cause) from None
         else:
             return bytes(body)
@@ -135,15 +134,21 @@ class Bodies:
     def _check(self, size: int) -> None:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if size > most:
-            cause = f"The body is larger than {most} bytes."
+            cause = format_lazy(
+                _("The body of the request is larger than {most} bytes."), most=most
+            )
             raise Refused("bodies", HTTPStatus.REQUEST_ENTITY_TOO_LARGE, cause)
         if self._bytes > BODIES_BYTES_MAX:
             raise self._too_many()
 
     def _too_many(self) -> Refused:
-        cause = (
-            f"The console is busy: {self._reading} clients send a body, and all bodies have "
-            f"{self._bytes} bytes. Try again in some seconds."
+        cause = format_lazy(
+            _(
+                "The console is busy: {clients} clients send a body, and all bodies have {size} "
+                "bytes. Try again in a few seconds."
+            ),
+            clients=self._reading,
+            size=self._bytes,
         )
         return Refused("bodies", HTTPStatus.SERVICE_UNAVAILABLE, cause)
 
@@ -154,7 +159,8 @@ class Admission:
     def __init__(self, app: AsgiApp) -> None:
         self.app = app
         self._deny = WebsocketDenier()
-        self._requests = Slots(settings.REQUESTS_MAX, settings.REQUESTS_WAITING_MAX)
+        hint = _("CONSOLE_REQUESTS_MAX and CONSOLE_REQUESTS_WAITING_MAX set the limits.")
+        self._requests = Slots(settings.REQUESTS_MAX, settings.REQUESTS_WAITING_MAX, hint)
         self._monitoring = Slots(MONITORING_SLOTS, MONITORING_WAITING_MAX)
         self._probes = Slots(1, PROBES_WAITING_MAX)
         self._websockets = 0
@@ -218,11 +224,11 @@ class Admission:
 
     async def _websocket(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if self._websockets >= settings.WEBSOCKETS_MAX:
-            cause = (
-                f"The console has {self._websockets} WebSocket connections. "
-                "CONSOLE_WEBSOCKETS_MAX sets the limit."
+            cause = format_lazy(
+                _("The console has {count} WebSocket connections."), count=self._websockets
             )
-            refusal = Refused("websockets", HTTPStatus.SERVICE_UNAVAILABLE, cause)
+            hint = _("CONSOLE_WEBSOCKETS_MAX sets the limit.")
+            refusal = Refused("websockets", HTTPStatus.SERVICE_UNAVAILABLE, cause, hint)
             if "websocket.http.response" in scope.get("extensions", {}):
                 raise refusal
             self._note(refusal)
@@ -261,25 +267,3 @@ def replayed(body: bytes, receive: Any) -> Any:
         return await receive()
 
     return receive_body_first
-
-
-async def refuse(scope: dict[str, Any], send: Any, refusal: Refused) -> None:
-    """Answer with the cause: a problem below /api/, else text."""
-    content_type, body = "text/plain; charset=utf-8", f"{refusal}\n"
-    if scope["path"].removeprefix(settings.PREFIX).startswith("/api/"):
-        content_type, status = PROBLEM_TYPE, refusal.status
-        kind = status.phrase.lower().replace(" ", "-")
-        body = json.dumps(problem(kind, status.phrase, status.value, str(refusal)))
-    headers = [
-        (b"content-type", content_type.encode()),
-        (b"content-length", str(len(body.encode())).encode()),
-        (b"cache-control", b"no-store"),
-    ]
-    if refusal.status is HTTPStatus.SERVICE_UNAVAILABLE:
-        headers.append((b"retry-after", str(RETRY_AFTER_S).encode()))
-    kind = "websocket.http" if scope["type"] == "websocket" else "http"
-    with suppress(OSError):  # the client has left
-        await send(
-            {"type": f"{kind}.response.start", "status": refusal.status.value, "headers": headers}
-        )
-        await send({"type": f"{kind}.response.body", "body": body.encode()})

@@ -112,6 +112,34 @@ async def test_a_refusal_below_api_is_a_problem_and_counted(site: Site) -> None:
     await asyncio.gather(*visits)
 
 
+async def test_a_browser_gets_the_cause_in_both_languages(site: Site) -> None:
+    visits = [site.visit(Client()), site.visit(Client())]
+    await turns()
+    browser = Client("/", accept="text/html,*/*;q=0.8")
+    part = Client("/", accept="text/html", hx_request="true")
+    await asyncio.gather(site.visit(browser), site.visit(part))
+    page = browser.sent[1]["body"].decode()
+    assert browser.headers[b"content-type"] == b"text/html; charset=utf-8"
+    assert '<p lang="en">The console is busy: 1 requests run and 1 wait.' in page
+    assert '<p lang="zh-hans">控制台繁忙' in page
+    assert part.headers[b"content-type"] == b"text/plain; charset=utf-8"
+    site.finish.set()
+    await asyncio.gather(*visits)
+
+
+async def test_a_refusal_of_monitoring_names_no_setting(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "WAIT_SECONDS_MAX", 0.01)
+    clients = [Client("/metrics") for _ in range(admission.MONITORING_SLOTS + 1)]
+    visits = [site.visit(client) for client in clients]
+    await visits[-1]
+    assert clients[-1].status == 503
+    assert b"CONSOLE_REQUESTS_MAX" not in clients[-1].sent[1]["body"]
+    site.finish.set()
+    await asyncio.gather(*visits)
+
+
 async def test_a_request_does_not_wait_forever(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "WAIT_SECONDS_MAX", 0.01)
     running, waiting = Client(), Client()

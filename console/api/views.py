@@ -10,7 +10,7 @@ GET needs the role viewer; POST, PUT, PATCH and DELETE need the role operator, u
 declares a different need (see `console.frame.access`). Writes are carried out once per
 `Idempotency-Key`. A gateway error becomes a problem+json response with the status of the error.
 Resources outside a cluster derive from `DeclaredParameters`, as `ClusterResource` does: a query
-parameter that `@extend_schema` does not declare is answered with 400.
+parameter that `@extend_schema` does not declare, or that a request repeats, is answered with 400.
 """
 
 from collections.abc import Sequence
@@ -41,10 +41,11 @@ IF_MATCH = OpenApiParameter(
 
 
 class DeclaredParameters(APIView):
-    """A resource that refuses unknown query parameters with 400, after the access check.
+    """A resource that refuses unknown and repeated query parameters with 400, after access checks.
 
-    The known parameters of a method are the query parameters of its OpenAPI operation. A misspelled
-    parameter therefore never changes the meaning of a request, for example `dryrun=1` of a write.
+    The known parameters of a method are the query parameters of its OpenAPI operation; each has one
+    value. A misspelled or repeated parameter therefore never changes the meaning of a request, for
+    example `dryrun=1` or `dry_run=1&dry_run=0` of a write.
     """
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -59,6 +60,11 @@ class DeclaredParameters(APIView):
                 else _("Unknown parameter. This method has no parameters.")
             )
             raise ValidationError({name: [text] for name in unknown})
+        values = request.query_params.lists()
+        repeated = [name for name, given in values if len(given) > 1] if known else []
+        if repeated:
+            text = _("The parameter must occur once.")
+            raise ValidationError({name: [text] for name in repeated})
 
     def known_parameters(self, request: Request) -> set[str] | None:
         """Return the declared query parameters; None for a method without a handler (405)."""

@@ -1,4 +1,4 @@
-"""Query parameters of all operations: unknown ones are refused, `dry_run` changes nothing."""
+"""Query parameters of all operations: unknown and repeated ones are refused; dry runs."""
 
 import re
 from typing import Any
@@ -74,6 +74,19 @@ def test_an_unknown_parameter_is_400_in_every_operation(nowhere: Client) -> None
             accepted.append(f"{method} {path}: {answer.status_code} {missing}")
         else:
             assert answer.headers["Content-Type"] == "application/problem+json"
+    assert not accepted
+
+
+def test_a_repeated_parameter_is_400_in_every_operation(nowhere: Client) -> None:
+    accepted = []
+    for method, path, operation in operations():
+        url = re.sub(r"\{\w+\}", "1", path.replace("{cluster}", "local"))
+        body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
+        for name in query_parameters(operation):
+            answer = getattr(nowhere, method)(f"{url}?{name}=1&{name}=0", **body)
+            errors = answer.json().get("errors", {}) if answer.status_code == 400 else {}
+            if list(errors) != [name] or errors[name] != ["The parameter must occur once."]:
+                accepted.append(f"{method} {path} {name}: {answer.status_code} {errors}")
     assert not accepted
 
 

@@ -151,12 +151,19 @@ class Producer(Service):
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> SendResult:
         """Send messages of one topic in one request; the broker stores all or none."""
-        self._check_running()
-        keys = [new_uniq_key() for _ in messages]
-        full_messages = [self._with_full_topic(message) for message in messages]
-        outgoing = prepare_batch(full_messages, keys, self._settings.message_bytes_max)
+        outgoing = self._prepare_batch(messages)
         async with self._in_flight.track():
             return await self._sender.send(outgoing, timeout_ms)
+
+    async def send_batch_to(
+        self, messages: Sequence[Message], queue: MessageQueue, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send messages of one topic to the given queue in one request, without a retry. The broker
+        stores all or none, in order."""
+        outgoing = self._prepare_batch(messages)
+        _check_queue(outgoing, queue)
+        async with self._in_flight.track():
+            return await self._sender.send_to(outgoing, queue, timeout_ms)
 
     async def send_batches(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
@@ -172,8 +179,7 @@ class Producer(Service):
         """Send to the given queue without a retry: a retry at another queue would break the
         order."""
         outgoing = self._prepare(message)
-        if queue.topic != outgoing.topic:
-            raise ClientError(f"The queue {queue} is not a queue of the topic {message.topic}.")
+        _check_queue(outgoing, queue)
         async with self._in_flight.track():
             return await self._sender.send_to(outgoing, queue, timeout_ms)
 
@@ -244,6 +250,12 @@ class Producer(Service):
     def _prepare(self, message: Message) -> Outgoing:
         return self._outgoing(self._with_full_topic(message))
 
+    def _prepare_batch(self, messages: Sequence[Message]) -> Outgoing:
+        self._check_running()
+        keys = [message.msg_id or new_uniq_key() for message in messages]
+        full_messages = [self._with_full_topic(message) for message in messages]
+        return prepare_batch(full_messages, keys, self._settings.message_bytes_max)
+
     def _outgoing(self, message: Message) -> Outgoing:
         self._check_running()
         settings = self._settings
@@ -268,3 +280,8 @@ class Producer(Service):
     def _check_running(self) -> None:
         if not self._running:
             raise ClientError(f"The producer {self.group} is not running; call start() first.")
+
+
+def _check_queue(outgoing: Outgoing, queue: MessageQueue) -> None:
+    if queue.topic != outgoing.topic:
+        raise ClientError(f"The queue {queue} is not a queue of the topic {outgoing.topic}.")

@@ -34,15 +34,19 @@ async def test_every_kind_of_send_is_stored(
         )
         (queue,) = await producer.queues(topic)
         chosen = await producer.send_to(Message(topic, b"chosen"), queue)
+        pair = [Message(topic, b"third"), Message(topic, b"fourth")]
+        chosen_batch = await producer.send_batch_to(pair, queue)
+        with pytest.raises(ClientError, match="is not a queue of the topic"):
+            await producer.send_batch_to(pair, MessageQueue("another", "broker-a", 0))
         await producer.send_oneway(Message(topic, b"oneway"))
 
     async def all_stored() -> bool:
-        return await admin.max_offset(addr, topic, 0) == 6
+        return await admin.max_offset(addr, topic, 0) == 8
 
     await eventually(all_stored)
     assert {single.status, packed.status, batch.status, chosen.status} == {SendStatus.SEND_OK}
     assert [single.queue_offset, packed.queue_offset, batch.queue_offset] == [0, 1, 2]
-    assert chosen.queue == MessageQueue(topic, "broker-a", 0)
+    assert chosen.queue == chosen_batch.queue == MessageQueue(topic, "broker-a", 0)
     pulled = await admin.pull(addr, topic, 0, 0, 32)
     assert pulled.status is PullStatus.FOUND
     assert [it.decompressed_body() for it in pulled.messages] == [
@@ -51,6 +55,8 @@ async def test_every_kind_of_send_is_stored(
         b"first",
         b"second",
         b"chosen",
+        b"third",
+        b"fourth",
         b"oneway",
     ]
     first, large = pulled.messages[:2]

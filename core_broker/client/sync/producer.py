@@ -68,6 +68,12 @@ class Producer(SyncClient):
         """Send messages of one topic in one request; the broker stores all or none."""
         return self._run(self._producer.send_batch(messages, timeout_ms=timeout_ms))
 
+    def send_batch_to(
+        self, messages: Sequence[Message], queue: MessageQueue, *, timeout_ms: int | None = None
+    ) -> SendResult:
+        """Send messages of one topic to the given queue in one request, without a retry."""
+        return self._run(self._producer.send_batch_to(messages, queue, timeout_ms=timeout_ms))
+
     def send_batches(
         self, messages: Sequence[Message], *, timeout_ms: int | None = None
     ) -> list[SendResult]:

@@ -1,1 +1,1 @@
-"""The PySpark data sources `rocketmq` and `commitlog`."""
+"""The PySpark data sources `rocketmq`, for reads and writes, and `commitlog`."""

@@ -59,9 +59,7 @@ class ReadOptions:
     @property
     def hooks(self) -> list[AclRpcHook]:
         """The signing hooks of a client; a new list for each client."""
-        if not self.access_key:
-            return []
-        return [AclRpcHook(self.access_key, self.secret_key, self.security_token or None)]
+        return signing_hooks(self.access_key, self.secret_key, self.security_token)
 
 
 OPTION_NAMES: Final = {
@@ -108,8 +106,7 @@ def read_options(raw_options: Mapping[str, str], known_columns: Iterable[str]) -
     for one, other in _ONE_OF:
         if one in texts and other in texts:
             raise ClientError(f"Give {one} or {other}, not both.")
-    if bool(values.get("access_key")) != bool(values.get("secret_key")):
-        raise ClientError("accessKey and secretKey go together.")
+    check_key_pair(texts)
     options = ReadOptions(**values)  # type: ignore[arg-type]
     begin, end = options.starting_ms, options.ending_ms
     if begin is not None and end is not None and end < begin:
@@ -144,6 +141,17 @@ def _value(key: str, text: str, known_columns: tuple[str, ...]) -> object:
     if key.startswith("max") or key.endswith("Ms"):
         return positive(key, text)
     return text.strip()
+
+
+def check_key_pair(texts: Mapping[str, str]) -> None:
+    """Raise ClientError for an access key without a secret key, or the reverse."""
+    if bool(texts.get("accessKey", "").strip()) != bool(texts.get("secretKey", "").strip()):
+        raise ClientError("accessKey and secretKey go together.")
+
+
+def signing_hooks(access_key: str, secret_key: str, security_token: str) -> list[AclRpcHook]:
+    """The hooks that sign the requests of a client; none without an access key."""
+    return [AclRpcHook(access_key, secret_key, security_token or None)] if access_key else []
 
 
 def column_names(text: str, known_columns: tuple[str, ...]) -> tuple[str, ...]:

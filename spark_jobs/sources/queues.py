@@ -23,6 +23,10 @@ class ReadError(GantryError):
     """A queue cannot be read: its broker is unreachable, or requested messages have expired."""
 
 
+class WriteError(GantryError):
+    """A row cannot become a message, or no broker stored the message."""
+
+
 class TopicMissingError(ReadError):
     """No broker has the topic."""
 
@@ -32,9 +36,10 @@ async def with_retries(
     timeout_ms: int,
     action: str,
     clock: Callable[[], float] = time.monotonic,
+    failure: type[GantryError] = ReadError,
 ) -> T:
     """Retry `request` until success or until `timeout_ms` of `clock` has passed; then raise
-    ReadError.
+    `failure`.
 
     A permanent refusal (no such topic, wrong request) is raised at once.
     """
@@ -47,7 +52,7 @@ async def with_retries(
             if isinstance(error, RequestRefused) and not error.retriable:
                 raise
             if clock() + pause > deadline:
-                raise ReadError(f"Gave up {action} after {timeout_ms} ms: {error}") from error
+                raise failure(f"Gave up {action} after {timeout_ms} ms: {error}") from error
         await asyncio.sleep(pause)
         pause = min(pause * 2, BACKOFF_MAX_S)
 

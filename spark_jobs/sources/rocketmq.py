@@ -13,6 +13,7 @@
 `sources.options.ReadOptions` documents the options, `sources.columns` the columns. A queue is split
 into offset ranges, one per task. The plan fixes the ranges, so a repeated read returns the same
 rows. The source never commits group offsets: Spark's own checkpoint holds the position of a stream.
+`sources.sink` describes writes.
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -33,31 +34,42 @@ from spark_jobs.sources.planning import (
     read_partition,
     starting_offsets,
 )
+from spark_jobs.sources.sink import RocketMQStreamWriter, RocketMQWriter
 from spark_jobs.sources.stream import RocketMQStreamReader
+from spark_jobs.sources.write_options import write_options
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
 class RocketMQDataSource(DataSource):
-    """The data source `rocketmq`, for batch and stream."""
+    """The data source `rocketmq`, for batch and stream, read and write."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
+        # Reads and writes have different options: each method checks the options of its direction.
         super().__init__(options)
-        self._read_options = read_options(options, COLUMNS)
 
     @classmethod
     def name(cls) -> str:
         return "rocketmq"
 
     def schema(self) -> str:
-        return spark_schema(self._read_options.columns)
+        return spark_schema(self._read_options().columns)
 
     def reader(self, schema: StructType) -> "RocketMQReader":
-        return RocketMQReader(self._read_options, schema.fieldNames())
+        return RocketMQReader(self._read_options(), schema.fieldNames())
 
     def streamReader(self, schema: StructType) -> RocketMQStreamReader:
-        return RocketMQStreamReader(self._read_options, schema.fieldNames())
+        return RocketMQStreamReader(self._read_options(), schema.fieldNames())
+
+    def writer(self, schema: StructType, overwrite: bool) -> RocketMQWriter:
+        return RocketMQWriter(write_options(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> RocketMQStreamWriter:
+        return RocketMQStreamWriter(write_options(self.options), schema, overwrite=overwrite)
+
+    def _read_options(self) -> ReadOptions:
+        return read_options(self.options, COLUMNS)
 
 
 class RocketMQReader(DataSourceReader):

@@ -186,7 +186,7 @@ def test_a_folder_without_a_commit_log(tmp_path: Path) -> None:
 
 
 def test_the_documents_name_every_option_and_column() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
     assert [name for name in (*OPTION_NAMES, *LOG_COLUMNS) if f"`{name}`" not in text] == []
 
 

@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 from core_broker.client import AdminClient
-from core_broker.message.model import Message
+from core_broker.message.model import Message, MessageExt
 from core_broker.remoting.bodies import TopicConfig
 from tests.support.cluster import Cluster
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, encode_trace
@@ -13,16 +13,47 @@ from trace.codec import Pub, SubAfter, SubBefore, TraceRecord, encode_trace
 SEND_TOGETHER = 50
 
 
-def send(cluster: Cluster, topic: str, bodies: Sequence[bytes], *, queues: int = 1) -> None:
-    """Send bodies round-robin to the queues of a topic; creates a missing topic.
-
-    Keeps the order within a queue.
-    """
+def new_topic(cluster: Cluster, topic: str, *, queues: int = 1) -> None:
+    """Create a topic."""
 
     async def go() -> None:
         async with AdminClient(cluster.namesrv_addr) as admin:
             config = TopicConfig(topic_name=topic, read_queue_nums=queues, write_queue_nums=queues)
             await admin.create_topic(cluster.broker_addr, config)
+
+    asyncio.run(go())
+
+
+def pull_all(
+    cluster: Cluster, topic: str, *, queues: int = 1, limit: int | None = None
+) -> list[MessageExt]:
+    """All messages of a topic, or the first `limit` of each queue, by queue in order."""
+
+    async def go() -> list[MessageExt]:
+        found = []
+        async with AdminClient(cluster.namesrv_addr) as admin:
+            for queue_id in range(queues):
+                addr, offset = cluster.broker_addr, 0
+                end = await admin.max_offset(addr, topic, queue_id)
+                end = end if limit is None else min(end, limit)
+                while offset < end:
+                    pulled = await admin.pull(addr, topic, queue_id, offset, 1024)
+                    found += pulled.messages
+                    offset = pulled.next_offset
+        return found
+
+    return asyncio.run(go())
+
+
+def send(cluster: Cluster, topic: str, bodies: Sequence[bytes], *, queues: int = 1) -> None:
+    """Send bodies round-robin to the queues of a topic; creates a missing topic.
+
+    Keeps the order within a queue.
+    """
+    new_topic(cluster, topic, queues=queues)
+
+    async def go() -> None:
+        async with AdminClient(cluster.namesrv_addr) as admin:
             for begin in range(0, len(bodies), queues):
                 group = bodies[begin : begin + queues]
                 await asyncio.gather(

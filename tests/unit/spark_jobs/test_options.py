@@ -75,5 +75,5 @@ def test_times_keys_and_tags() -> None:
 
 
 def test_the_documents_name_every_option_and_column() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "traces.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
     assert [name for name in (*OPTION_NAMES, *COLUMNS) if f"`{name}`" not in text] == []

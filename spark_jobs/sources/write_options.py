@@ -1,0 +1,113 @@
+"""Options of writes to the data source `rocketmq`, parsed from Spark's option strings. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core_broker.client import AclRpcHook
+from core_broker.errors import ClientError
+from core_broker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
+from core_broker.message.topics import validate_group, validate_topic
+from spark_jobs.sources.options import check_key_pair, checked_names, flag, positive, signing_hooks
+
+#: Maximum of `maxRequestsInFlight`.
+REQUESTS_IN_FLIGHT_MAX: Final = 256
+#: Options that Spark adds to a streaming write; the sink ignores them.
+_OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Options of a write. Picklable: created on the driver, used in every worker."""
+
+    #: `namesrv`: name server addresses, `host:port;host:port`. Required.
+    namesrv: str
+    #: `topic`: the topic of every row. Without the option, the column `topic` names the topic.
+    topic: str = ""
+    #: `group`: the producer group.
+    group: str = "spark-sink"
+    #: `orderingColumn`: rows of a task with equal values go to one queue, in the order of the rows.
+    ordering_column: str = ""
+    #: `dropReservedProperties`: whether properties reserved by RocketMQ are left out; false raises
+    #: an error.
+    drop_reserved: bool = False
+    #: `maxMessageBytes`: maximum size of a body, bytes; the broker's limit is maxMessageSize.
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    #: `maxRequestBytes`: maximum size of a request with several messages, bytes.
+    request_bytes_max: int = 256 * 1024
+    #: `maxRequestsInFlight`: maximum number of concurrent requests of one task.
+    requests_in_flight_max: int = 8
+    #: `requestTimeoutMs`: timeout of one send, ms.
+    request_timeout_ms: int = 5000
+    #: `retryTimeoutMs`: total time for retries of one request while a broker is unreachable or
+    #: busy, ms.
+    retry_timeout_ms: int = 60_000
+    #: `accessKey` and `secretKey`: sign requests, for brokers with access control.
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
+    security_token: str = field(default="", repr=False)
+
+    @property
+    def hooks(self) -> list[AclRpcHook]:
+        """The signing hooks of a client; a new list for each client."""
+        return signing_hooks(self.access_key, self.secret_key, self.security_token)
+
+
+WRITE_OPTION_NAMES: Final = {
+    "namesrv": "namesrv",
+    "topic": "topic",
+    "group": "group",
+    "orderingColumn": "ordering_column",
+    "dropReservedProperties": "drop_reserved",
+    "maxMessageBytes": "message_bytes_max",
+    "maxRequestBytes": "request_bytes_max",
+    "maxRequestsInFlight": "requests_in_flight_max",
+    "requestTimeoutMs": "request_timeout_ms",
+    "retryTimeoutMs": "retry_timeout_ms",
+    "accessKey": "access_key",
+    "secretKey": "secret_key",
+    "securityToken": "security_token",
+}
+
+
+def write_options(raw_options: Mapping[str, str]) -> WriteOptions:
+    """Check and convert the options; a ClientError names the first wrong option and the expected
+    value."""
+    given = {name: text for name, text in raw_options.items() if name.lower() not in _OF_SPARK}
+    texts = checked_names("rocketmq", given, WRITE_OPTION_NAMES)
+    values = {WRITE_OPTION_NAMES[key]: _value(key, text) for key, text in texts.items()}
+    if not values.get("namesrv"):
+        raise ClientError("A write to the data source rocketmq needs the option namesrv.")
+    check_key_pair(texts)
+    options = WriteOptions(**values)  # type: ignore[arg-type]
+    _check_name("topic", options.topic)
+    _check_name("group", options.group)
+    if options.message_bytes_max > FRAME_BYTES_MAX:
+        raise ClientError(f"maxMessageBytes must be at most {FRAME_BYTES_MAX}.")
+    if options.request_bytes_max > options.message_bytes_max:
+        raise ClientError(
+            f"maxRequestBytes must be at most maxMessageBytes, {options.message_bytes_max}: a "
+            "broker checks a request with several messages like one message."
+        )
+    if options.requests_in_flight_max > REQUESTS_IN_FLIGHT_MAX:
+        raise ClientError(f"maxRequestsInFlight must be at most {REQUESTS_IN_FLIGHT_MAX}.")
+    return options
+
+
+def _check_name(key: str, name: str) -> None:
+    try:
+        if key == "group":
+            validate_group(name)
+        elif name:
+            validate_topic(name)
+    except ClientError as error:
+        raise ClientError(f"{key} holds {name[:80]!r}: {error}") from None
+
+
+def _value(key: str, text: str) -> object:
+    if key == "dropReservedProperties":
+        return flag(key, text)
+    if key.startswith("max") or key.endswith("Ms"):
+        return positive(key, text)
+    return text.strip()

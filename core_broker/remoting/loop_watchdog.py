@@ -17,7 +17,10 @@ from core_broker.remoting.command import RemotingCommand
 
 #: Maximum time of one step without a record, ms.
 HOLD_MS_MAX = 50
-#: Minimum time between two log lines, seconds.
+#: Duration from which a hold of cause `wait` is a warning, ms. On a busy machine shorter waits are
+#: frequent, and no defect of the program.
+WAIT_WARNING_MS = 500
+#: Minimum time between two log lines of one level, seconds.
 LOG_INTERVAL_S = 10.0
 #: Maximum number of different steps with a count of their own.
 STEPS_MAX = 256
@@ -28,6 +31,9 @@ FRAME = "frame"
 READS = "reads"
 ITERATION_END = "iteration_end"
 CALLBACKS = "callbacks"
+
+CPU = "cpu"
+WAIT = "wait"
 
 HOLD_S_MAX = HOLD_MS_MAX / 1000
 #: Interval of the timer for `callbacks`: a hold of this time more than the limit is never missed.
@@ -59,10 +65,18 @@ class Holds:
     longest_ms: int = 0
 
 
+@dataclass(slots=True)
+class _LogLines:
+    """The log lines of one level: the time of the next line, and the holds without a line."""
+
+    next_s: float = 0.0
+    suppressed: int = 0
+
+
 class LoopWatchdog:
     """Counts holds; after `start` also writes log lines and measures `callbacks`.
 
-    Only the event loop's thread calls the methods.
+    Waits below WAIT_WARNING_MS are logged as INFO, all other holds as WARNING. Only the event loop's thread calls the methods.
     """
 
     def __init__(
@@ -79,8 +93,7 @@ class LoopWatchdog:
         self._latest = Begin(0.0, 0.0)
         self._tick = Begin(0.0, 0.0)
         self._timer: asyncio.TimerHandle | None = None
-        self._log_from_s = 0.0
-        self._suppressed = 0
+        self._lines = {level: _LogLines() for level in (logging.INFO, logging.WARNING)}
 
     def begin(self) -> Begin:
         """Return the begin of a step."""
@@ -142,29 +155,33 @@ class LoopWatchdog:
             return
         cpu_s = min(now.cpu - max(begin.cpu, self._counted.cpu), held_s)
         self._counted = now
-        named = Step(step, request_code, "cpu" if cpu_s > HOLD_S_MAX else "wait")
-        if named not in self.holds and len(self.holds) >= STEPS_MAX:
-            named = Step("other", "", named.cause)
-        holds = self.holds.setdefault(named, Holds())
+        key = Step(step, request_code, CPU if cpu_s > HOLD_S_MAX else WAIT)
+        if key not in self.holds and len(self.holds) >= STEPS_MAX:
+            key = Step("other", "", key.cause)
+        holds = self.holds.setdefault(key, Holds())
         holds.count += 1
         holds.longest_ms = max(holds.longest_ms, round(held_s * 1000))
         if self._timer is not None:
-            self._log(now.wall, named, peer, held_s, cpu_s)
+            self._log(now.wall, key, peer, held_s, cpu_s)
 
     def _log(self, now_s: float, step: Step, peer: str, held_s: float, cpu_s: float) -> None:
-        if now_s < self._log_from_s:
-            self._suppressed += 1
+        is_short_wait = step.cause == WAIT and held_s * 1000 < WAIT_WARNING_MS
+        level = logging.INFO if is_short_wait else logging.WARNING
+        lines = self._lines[level]
+        if now_s < lines.next_s:
+            lines.suppressed += 1
             return
-        self._log_from_s = now_s + LOG_INTERVAL_S
-        what = f"step {step.step}"
+        lines.next_s = now_s + LOG_INTERVAL_S
+        name = f"step {step.step}"
         if step.request_code:
-            what = f"request code {step.request_code} of {peer}"
-        more = f"; {self._suppressed} more holds since the last line" if self._suppressed else ""
-        self._suppressed = 0
-        log.warning(
+            name = f"request code {step.request_code} of {peer}"
+        more = f"; {lines.suppressed} more holds since the last line" if lines.suppressed else ""
+        lines.suppressed = 0
+        log.log(
+            level,
             "%s: %s held the event loop for %.0f ms, of which %.0f ms CPU time%s",
             self._name,
-            what,
+            name,
             held_s * 1000,
             cpu_s * 1000,
             more,

@@ -13,6 +13,7 @@ from core_broker.remoting.loop_watchdog import (
     HOLD_MS_MAX,
     LOG_INTERVAL_S,
     STEPS_MAX,
+    WAIT_WARNING_MS,
     LoopWatchdog,
 )
 from tests.unit.remoting.peers import Loopback, request, until
@@ -110,6 +111,40 @@ async def test_log_lines_are_rate_limited(
     ]
 
 
+async def test_short_waits_are_no_warnings(
+    watchdog: LoopWatchdog, clocks: Clocks, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Lines of a level are limited on their own, so a short wait hides no warning."""
+    watchdog.start()
+    with caplog.at_level(logging.INFO):
+        for computed_ms, waited_ms in (
+            (0, HOLD_MS_MAX + 10),
+            (0, WAIT_WARNING_MS - 10),
+            (HOLD_MS_MAX + 10, 0),
+            (0, WAIT_WARNING_MS + 10),
+        ):
+            begin = watchdog.begin()
+            clocks.run(computed_ms=computed_ms, waited_ms=waited_ms)
+            watchdog.end(begin, "save_offsets")
+        clocks.run(waited_ms=LOG_INTERVAL_S * 1000)
+        begin = watchdog.begin()
+        clocks.run(waited_ms=WAIT_WARNING_MS + 10)
+        watchdog.end(begin, "save_offsets")
+    watchdog.stop()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "test: step save_offsets held the event loop for 60 ms, of which 0 ms CPU time"),
+        (
+            "WARNING",
+            "test: step save_offsets held the event loop for 60 ms, of which 60 ms CPU time",
+        ),
+        (
+            "WARNING",
+            "test: step save_offsets held the event loop for 510 ms, of which 0 ms CPU time; "
+            "1 more holds since the last line",
+        ),
+    ]
+
+
 async def test_a_server_names_the_request_code(loopback: Loopback) -> None:
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
         if command.code == SLOW:
@@ -130,7 +165,7 @@ async def test_a_server_notices_other_callbacks(loopback: Loopback) -> None:
 
 
 async def test_pipelined_slow_requests_do_not_starve_other_peers(loopback: Loopback) -> None:
-    """Every slow request uses up the budget, so others are answered between any two of them."""
+    """Every slow request uses up the budget, so the other peer is answered between two of them."""
     handled: list[int] = []
 
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:

@@ -30,7 +30,7 @@ class EncodedMembers(Generic[T]):
     def __init__(self) -> None:
         self._chunks: list[_Chunk[T]] = []
         self._chunk_of: dict[str, _Chunk[T]] = {}
-        #: Chunks with fewer than CHUNK_ENTRIES entries; full chunks are removed on the next `put`.
+        #: Chunks with fewer than CHUNK_ENTRIES entries; new entries go into the last chunk.
         self._open: list[_Chunk[T]] = []
         #: Number of entries that all calls of `parts` have encoded.
         self.encoded = 0
@@ -40,6 +40,8 @@ class EncodedMembers(Generic[T]):
         chunk = self._chunk_of.get(name)
         if chunk is None:
             chunk = self._chunk_of[name] = self._open_chunk()
+            if len(chunk.entries) == CHUNK_ENTRIES - 1:
+                self._open.pop()
         chunk.entries[name] = entry
         chunk.text = None
 
@@ -66,12 +68,7 @@ class EncodedMembers(Generic[T]):
         return texts
 
     def _open_chunk(self) -> _Chunk[T]:
-        while self._open:
-            chunk = self._open[-1]
-            if len(chunk.entries) < CHUNK_ENTRIES:
-                return chunk
-            self._open.pop()
-        chunk = _Chunk()
-        self._chunks.append(chunk)
-        self._open.append(chunk)
-        return chunk
+        if not self._open:
+            self._open.append(_Chunk())
+            self._chunks.append(self._open[-1])
+        return self._open[-1]

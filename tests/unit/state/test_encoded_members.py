@@ -1,6 +1,7 @@
 """state/encoded_members.py: the text of any sequence of changes is the text of the table."""
 
 import json
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +49,7 @@ def test_unchanged_entries_are_not_encoded_again() -> None:
     assert members.encoded == 21 * CHUNK_ENTRIES
 
 
-def test_chunks_with_free_places_are_filled_again() -> None:
+def test_chunks_with_free_capacity_are_filled_again() -> None:
     members = EncodedMembers[DataVersion]()
     for _ in range(5):
         for number in range(3 * CHUNK_ENTRIES):
@@ -57,3 +58,19 @@ def test_chunks_with_free_places_are_filled_again() -> None:
         for number in range(3 * CHUNK_ENTRIES):
             members.remove(str(number))
         assert members.parts() == []
+
+
+def test_repeated_changes_of_a_full_chunk_need_no_memory() -> None:
+    members = EncodedMembers[DataVersion]()
+    for number in range(CHUNK_ENTRIES):
+        members.put(str(number), DataVersion(number))
+    tracemalloc.start()
+    try:
+        for _ in range(10_000):
+            members.remove("7")
+            members.put("7", DataVersion(7))
+        grown_bytes, _peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown_bytes < 20_000, f"{grown_bytes} bytes more after the changes"
+    assert len(members.parts()) == 1

@@ -6,6 +6,7 @@ from core_broker.client.identity import now_ms
 from core_broker.errors import ClientError, GantryError, ProtocolError
 from core_broker.message.ids import parse_offset_msg_id, parse_uniq_key
 from core_broker.message.model import Message, MessageExt
+from core_broker.message.properties import TIMER_PROPERTIES
 from core_broker.mqadmin.command import LONG_MAX, command, flag, number, switch, text
 from core_broker.mqadmin.java_texts import directly_text, host_text, send_result_text, unit_text
 from core_broker.mqadmin.lookup import topic_addrs
@@ -82,13 +83,10 @@ async def _consume_directly(
 
 async def _resend(session: Session, message: MessageExt) -> None:
     line = f"prepare resend msg. originalMsgId={message.offset_msg_id}"
-    copy = Message(
-        message.topic, unpacked(message), flag=message.flag, properties=message.properties
-    )
     async with Producer(
         RESEND_GROUP, session.namesrv_addr, rpc_hooks=session.rpc_hooks
     ) as producer:
-        result = await producer.send(copy)
+        result = await producer.send(copy_to_resend(message))
     document = {
         "originalMsgId": message.offset_msg_id,
         "msgId": result.msg_id,
@@ -96,6 +94,14 @@ async def _resend(session: Session, message: MessageExt) -> None:
         "sendStatus": result.status,
     }
     session.out.show(document, [line, send_result_text(result)])
+
+
+def copy_to_resend(message: MessageExt) -> Message:
+    """Return the message without the timer properties of RocketMQ 5, which brokers refuse."""
+    properties = {
+        name: value for name, value in message.properties.items() if name not in TIMER_PROPERTIES
+    }
+    return Message(message.topic, unpacked(message), flag=message.flag, properties=properties)
 
 
 async def _show(session: Session, message: MessageExt, *, offset_id: bool, number: int = 0) -> None:

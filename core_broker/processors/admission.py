@@ -105,12 +105,13 @@ def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicC
     The number of topics is limited: retry and dead-letter topics by the number of groups, all other
     topics by maxAutoCreateTopicNum.
     """
-    name = header.topic
+    name, config = header.topic, ctx.config
     is_retry = name.startswith(RETRY_PREFIX)
-    limit = ctx.config.max_auto_create_topic_num
+    limit = config.max_auto_create_topic_num
+    may_inherit = header.default_topic != AUTO_CREATE_TOPIC or config.auto_create_topic_enable
     if name.startswith(FAILURE_PREFIXES):
         group_of_failure(ctx, name.removeprefix(RETRY_PREFIX).removeprefix(DLQ_PREFIX))
-    elif ctx.topics.limited_count >= limit and ctx.config.auto_create_topic_enable:
+    elif ctx.topics.limited_count >= limit and may_inherit:
         raise RequestRefused(
             ResponseCode.TOPIC_NOT_EXIST,
             f"topic[{name}] does not exist, and the broker has {ctx.topics.limited_count} topics; "
@@ -118,7 +119,7 @@ def create_topic(ctx: BrokerContext, header: SendMessageRequestHeader) -> TopicC
         )
     sys_flag = (UNIT_SUB if is_retry else UNIT) if header.unit_mode else 0
     topic = None
-    if header.default_topic != AUTO_CREATE_TOPIC or ctx.config.auto_create_topic_enable:
+    if may_inherit:
         topic = ctx.topics.inherit(
             name,
             header.default_topic,

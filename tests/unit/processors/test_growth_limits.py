@@ -50,6 +50,18 @@ class TestTopics:
         await update(broker, f"maxAutoCreateTopicNum={count + 2}")
         assert (await broker.send("Second")).code == 0
 
+    async def test_the_limit_holds_for_every_template(self, make_broker: MakeBroker) -> None:
+        """A stored topic with the inherit bit is a template, also without automatic creation."""
+        broker = make_broker(auto_create_topic_enable=False)
+        template = broker.topic("Template", perm=7)
+        await update(broker, f"maxAutoCreateTopicNum={broker.ctx.topics.limited_count + 1}")
+        assert (await broker.send("First", default_topic=template)).code == 0
+        refused = await broker.send("Second", default_topic=template)
+        assert refused.code == ResponseCode.TOPIC_NOT_EXIST
+        assert "maxAutoCreateTopicNum is" in (refused.remark or "")
+        unknown = await broker.send("Second")
+        assert (unknown.remark or "").startswith("topic[Second] not exist")
+
     async def test_topics_of_failed_messages_need_a_group_only(
         self, make_broker: MakeBroker
     ) -> None:

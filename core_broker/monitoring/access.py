@@ -31,12 +31,13 @@ class MetricsAccess:
     def why_denied(self, peer: str, own: str, headers: Mapping[str, str]) -> str:
         """Return "" for an allowed reader, else cause and remedy.
 
-        `peer` and `own` are the addresses of both ends of the connection; the names of `headers`
-        are in lower case.
+        `peer` and `own` are the addresses of both ends of the connection. The names of `headers`
+        are in lower case, the values decoded as Latin-1.
         """
         if self.token:
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            is_known = hmac.compare_digest(given.strip().encode(), self.token)
+            scheme, _, sent = headers.get("authorization", "").partition(" ")
+            # HTTP servers decode headers as Latin-1.
+            is_known = hmac.compare_digest(sent.strip().encode("latin-1", "replace"), self.token)
             if scheme.lower() == "bearer" and is_known:
                 return ""
             return f"Send “Authorization: Bearer …” with the token in the file of {self.setting}."

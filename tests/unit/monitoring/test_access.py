@@ -59,6 +59,14 @@ def test_with_a_token_every_reader_sends_the_token(peer: str, sent: str, allowed
     assert TOKEN.decode() not in why
 
 
+def test_a_token_may_have_any_bytes() -> None:
+    token = "schlüssel-0123456789".encode()
+    access = MetricsAccess("metricsTokenFile", token)
+    for sent, allowed in ((token.decode("latin-1"), True), (token.decode(), False)):
+        why = access.why_denied("192.0.2.2", "192.0.2.1", {"authorization": f"Bearer {sent}"})
+        assert (why == "") is allowed
+
+
 def test_a_token_is_read_without_spaces_around(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_bytes(TOKEN + b"\n")

@@ -76,7 +76,8 @@ class _LogLines:
 class LoopWatchdog:
     """Counts holds; after `start` also writes log lines and measures `callbacks`.
 
-    Waits below WAIT_WARNING_MS are logged as INFO, all other holds as WARNING. Only the event loop's thread calls the methods.
+    Waits below WAIT_WARNING_MS are logged as INFO, all other holds as WARNING. Only the event
+    loop's thread calls the methods.
     """
 
     def __init__(

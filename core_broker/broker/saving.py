@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from core_broker.processors.context import ConfigTable
-from core_broker.state.config_files import write_config_parts
+from core_broker.state.config_files import write_config
 from core_broker.store.io_threads import SerialExecutor
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class TableSaver:
     def _submit(self, table: ConfigTable, parts: list[bytes]) -> None:
         self._encoding.pop(table, None)
         self._executor.submit(
-            partial(write_config_parts, self.path(table), parts), partial(self._written, table)
+            partial(write_config, self.path(table), parts), partial(self._written, table)
         )
 
     def _written(self, table: ConfigTable, error: Exception | None) -> None:

@@ -6,10 +6,10 @@ its start: any number of simultaneous changes costs at most two encodings and tw
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from core_broker.durable_files import replace_file
 from core_broker.errors import RequestRefused
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -25,18 +25,18 @@ class SavedFile:
     """A small file that is replaced as a whole, off the event loop.
 
     After the answer SUCCESS to a request, the saved content (or later content) survives a power
-    cut. `encode` returns the present content; `write` replaces the file, in a thread.
+    cut. `encode` returns the present content; `write` replaces the file by parts, in a thread.
     """
 
     def __init__(
         self,
         path: Path,
         encode: Callable[[], bytes],
-        write: Callable[[Path, bytes], None] | None = None,
+        write: Callable[[Path, Sequence[bytes]], None] = replace_file,
     ) -> None:
         self.path = path
         self._encode = encode
-        self._write = write or replace_file
+        self._write = write
         self._waiting: list[tuple[Connection, RemotingCommand]] = []
         self._pending_changes = 0
         self._saving: asyncio.Task[None] | None = None
@@ -75,29 +75,10 @@ class SavedFile:
 
     async def _save(self) -> tuple[ResponseCode, str | None]:
         try:
-            await asyncio.to_thread(self._write, self.path, self._encode())
+            await asyncio.to_thread(self._write, self.path, [self._encode()])
         except (OSError, ValueError) as error:
             log.exception("%s cannot be written", self.path)
             reason = error.strerror if isinstance(error, OSError) else str(error)
             remark = f"changed in memory only: {self.path} cannot be written ({reason})"
             return ResponseCode.SYSTEM_ERROR, remark
         return ResponseCode.SUCCESS, None
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a temporary file, fsync it, rename it over the file, fsync the folder.
-
-    Raises OSError on a failed write; the old content stays.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".tmp")
-    with fresh.open("wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -7,15 +7,13 @@ MixAll.string2File.
 """
 
 import logging
-import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from core_broker.durable_files import replace_file
 from core_broker.errors import ProtocolError, StoreCorrupt
-
-#: Maximum parts of one system call: IOV_MAX of Linux.
-PARTS_PER_WRITE_MAX = 1_024
 
 log = logging.getLogger(__name__)
 
@@ -57,40 +55,9 @@ def read_config(path: Path, parse: Callable[[bytes], T]) -> T | None:
     return None
 
 
-def write_config(path: Path, content: bytes) -> None:
-    """Replace the file by `content` and keep the previous version as .bak."""
-    write_config_parts(path, [content])
-
-
-def write_config_parts(path: Path, parts: Sequence[bytes]) -> None:
-    """Replace the file by the joined `parts`, without a copy, with the GIL released."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".tmp")
-    try:
-        with fresh.open("wb", buffering=0) as file:
-            for start in range(0, len(parts), PARTS_PER_WRITE_MAX):
-                _write(file.fileno(), parts[start : start + PARTS_PER_WRITE_MAX])
-            os.fsync(file.fileno())
-    except OSError:
-        fresh.unlink(missing_ok=True)  # on a full disk, the unfinished file would need space
-        raise
-    _keep_previous(path)
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _write(fd: int, parts: Sequence[bytes]) -> None:
-    written = os.writev(fd, parts)
-    missing = sum(map(len, parts)) - written
-    if missing:
-        # A short write: the disk is nearly full, or the file is very large.
-        rest = memoryview(b"".join(parts))[written:]
-        while rest:
-            rest = rest[os.write(fd, rest) :]
+def write_config(path: Path, parts: Sequence[bytes]) -> None:
+    """Replace the file by the joined `parts` and keep the previous version as .bak."""
+    replace_file(path, parts, partial(_keep_previous, path))
 
 
 def _keep_previous(path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core_broker.durable_files import replace_file
 from core_broker.errors import RequestRefused, SettingsError
-from core_broker.remoting.saved_file import replace_file
 from namesrv.kv import ENTRY_OVERHEAD_BYTES, KeyValues
 from tests.unit.namesrv.key_values import key_values, load
 
@@ -31,7 +31,7 @@ def test_the_file_has_rocketmqs_format(tmp_path: Path) -> None:
     path = tmp_path / "namesrv" / "kvConfig.json"
     table = key_values()
     table.put("ORDER_TOPIC_CONFIG", "T", "broker-a:2")
-    replace_file(path, table.to_json())
+    replace_file(path, [table.to_json()])
     assert path.read_text() == '{"configTable":{"ORDER_TOPIC_CONFIG":{"T":"broker-a:2"}}}'
     assert load(path).get("ORDER_TOPIC_CONFIG", "T") == "broker-a:2"
 

@@ -1,13 +1,14 @@
 """Limits of changes over a real socket: sizes, remarks, metrics, and the number of saves."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from core_broker.config import NamesrvConfig
-from core_broker.remoting import saved_file
+from core_broker.durable_files import replace_file
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.remoting.settings_update import UPDATE_BODY_BYTES_MAX
@@ -59,9 +60,9 @@ async def test_pipelined_changes_share_few_saves(
 ) -> None:
     saved: list[bytes] = []
 
-    def counting(path: Path, content: bytes) -> None:
-        saved.append(content)
-        saved_file.replace_file(path, content)
+    def counting(path: Path, parts: Sequence[bytes]) -> None:
+        saved.append(b"".join(parts))
+        replace_file(path, parts)
 
     monkeypatch.setattr(server._settings._key_value_file, "_write", counting)
     frames = b""

@@ -260,7 +260,7 @@ class TestSettings:
         file = broker.ctx.settings_file = SavedFile(
             tmp_path / "broker.conf",
             broker.ctx.settings_text,
-            lambda _, content: written.append(content),
+            lambda _, parts: written.extend(parts),
         )
         requests = [
             broker.request(RequestCode.UPDATE_BROKER_CONFIG, body=b"maxMessageSize=%d" % size)

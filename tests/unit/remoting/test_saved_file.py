@@ -1,17 +1,20 @@
 """Saves of small files: one at a time, the newest content, an answer for every change."""
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core_broker.durable_files import replace_file
 from core_broker.errors import RequestRefused
 from core_broker.remoting import saved_file
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
-from core_broker.remoting.saved_file import SavedFile, replace_file
+from core_broker.remoting.saved_file import SavedFile
 
 
 class Peer:
@@ -110,7 +113,7 @@ async def test_waiting_changes_are_limited_and_hold_no_fields(
 async def test_a_failed_write_keeps_the_old_content(tmp_path: Path) -> None:
     content, peer = Content(), Peer()
     file = SavedFile(tmp_path / "f", content.encode)
-    replace_file(file.path, b"old")
+    replace_file(file.path, [b"old"])
     (tmp_path / "f.tmp").mkdir()
     change = changer(file, content, peer)
     change()
@@ -124,3 +127,20 @@ async def test_a_failed_write_keeps_the_old_content(tmp_path: Path) -> None:
     await file.drain()
     assert peer.answers[2][1] == 0
     assert file.path.read_bytes() == b"3"
+
+
+async def test_a_full_disk_leaves_no_unfinished_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, peer = Content(), Peer()
+    file = SavedFile(tmp_path / "f", content.encode)
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        changer(file, content, peer)()
+        await file.drain()
+    assert "No space left" in (peer.answers[0][2] or "")
+    assert list(tmp_path.iterdir()) == []

@@ -170,6 +170,4 @@ class KnownBrokers:
         for _contact_ms, key in gone[:excess]:
             del self._brokers[key]
             self._saved.pop(key, None)
-        log.warning(
-            "more than %d brokers are remembered; the oldest are dropped", KNOWN_BROKERS_MAX
-        )
+            log.warning("dropped broker %s:%d: over %d are known", *key, KNOWN_BROKERS_MAX)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from django.db import DatabaseError
+from django.db.models import F
 
 from console.gateway import BrokerRef, KnownBroker
 from console.gateway.engine.known_brokers import KNOWN_BROKERS_MAX
@@ -15,13 +16,17 @@ from console.services.clusters import models
 
 log = logging.getLogger(__name__)
 
+# Without these words PostgreSQL sorts a broker that never answered as the latest.
+LATEST_FIRST = F("contact_ms").desc(nulls_last=True)
+OLDEST_FIRST = F("contact_ms").asc(nulls_first=True)
+
 
 class DatabaseMemory:
     """Implements `BrokerMemory` of `console.gateway.engine.known_brokers`."""
 
     def load(self, cluster: str) -> list[KnownBroker] | None:
         """Return the brokers with the latest contact first; None when the database fails."""
-        rows = models.KnownBroker.objects.filter(cluster=cluster).order_by("-contact_ms")
+        rows = models.KnownBroker.objects.filter(cluster=cluster).order_by(LATEST_FIRST)
         try:
             return [
                 KnownBroker(
@@ -68,5 +73,5 @@ class DatabaseMemory:
         rows = models.KnownBroker.objects.filter(cluster=cluster)
         excess = rows.count() - KNOWN_BROKERS_MAX
         if excess > 0:
-            oldest = rows.order_by("contact_ms").values_list("pk", flat=True)[:excess]
+            oldest = rows.order_by(OLDEST_FIRST).values_list("pk", flat=True)[:excess]
             models.KnownBroker.objects.filter(pk__in=list(oldest)).delete()

@@ -133,7 +133,9 @@ def test_a_viewer_cannot_forget_a_broker(own: Own, reader: User) -> None:
     assert models.KnownBroker.objects.filter(name="broker-a").exists()
 
 
-def test_without_the_name_server_the_brokers_are_still_read(own: Own, cluster: Cluster) -> None:
+def test_without_the_name_server_the_brokers_are_still_read(
+    own: Own, cluster: Cluster, settings: Settings
+) -> None:
     own.see_everything()
     cluster.namesrv.kill()
     poll(lambda: own.api.get("/topics")["failures"])
@@ -142,6 +144,8 @@ def test_without_the_name_server_the_brokers_are_still_read(own: Own, cluster: C
     assert own.topic in [one["name"] for one in own.api.get("/topics")["items"]]
     assert own.api.get("/load")["state"] == "partly"
     assert "name server" in own.text("topics/")
+    settings.CONSOLE_CLUSTERS = {**settings.CONSOLE_CLUSTERS, "other": "127.0.0.1:1"}
+    assert "partly up" in own.page.get("/").content.decode()
     assert "stale-mark" not in own.text("topics/"), "the broker answers"
 
 
@@ -181,6 +185,7 @@ def test_the_database_keeps_a_bounded_number_of_brokers(
         KnownBroker(BrokerRef(f"n{number}", 0, f"h:{number}"), "c", 1, number)
         for number in range(3)
     ]
+    brokers.append(KnownBroker(BrokerRef("silent", 0, "h:4"), "c", 1, None))
     stored.save("one", brokers)
     stored.save("other", brokers[:1])
     assert [each.ref.name for each in stored.load("one") or []] == ["n2", "n1"]

@@ -201,7 +201,7 @@ async def broker_names(session: ClusterSession) -> Partial[tuple[str, ...]]:
 def no_such_broker(name: str) -> NotFound:
     return NotFound(
         format_lazy(_("The name server lists no broker named “{name}”."), name=name),
-        hint=_("The console has not seen the broker before, or an operator has forgotten it."),
+        hint=_("No name server has listed the broker, or “Forget broker” removed it."),
     )
 
 
@@ -282,11 +282,15 @@ def _row(
     table: Mapping[str, str],
     failures: tuple[BrokerFailure, ...],
 ) -> BrokerRow:
-    """Return the row of a known broker; `table` holds the last values of a broker that is down."""
+    """Return the row of a known broker; `table` holds the last values of a broker that is down.
+
+    A broker that refuses the request answers: the broker is up, without values.
+    """
     known = session.known.get(ref.name, ref.id)
     failure = next((one for one in failures if one.addr == ref.addr), None)
-    state: State = "down" if failure is not None else "up"
-    if state == "up" and known is not None and not known.registered:
+    is_down = failure is not None and session.liveness.failure(ref.addr) is not None
+    state: State = "down" if is_down else "up"
+    if not is_down and known is not None and not known.registered:
         state = "unregistered"
     return broker_row(
         ref,

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
+from console.gateway.brokers.listing import _row
 from console.gateway.engine import known_brokers
 from console.gateway.engine import session as sessions
 from console.gateway.engine.answers import BrokerFailure, merge_failures
@@ -12,7 +13,7 @@ from console.gateway.engine.known_brokers import BrokerRef, KnownBroker, KnownBr
 from console.gateway.engine.last_answers import LastAnswers
 from console.gateway.engine.liveness import PROBE_EVERY_MS, Liveness
 from console.gateway.engine.session import ClusterSession
-from core_broker.errors import ConnectFailed, RequestTimeout
+from core_broker.errors import ConnectFailed, RequestRefused, RequestTimeout
 
 A = BrokerRef("a", 0, "a:10911")
 B = BrokerRef("b", 0, "b:10911")
@@ -100,6 +101,32 @@ def test_the_table_is_bounded_and_keeps_registered_brokers(
         known.listed([(ref, "one")], number)
         known.contacted(ref, 10 - number)
     assert [each.ref.name for each in known.all()] == ["n0", "n3"]
+
+
+def test_registered_brokers_beyond_the_limit_stay_without_a_log_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(known_brokers, "KNOWN_BROKERS_MAX", 1)
+    known = KnownBrokers()
+    known.listed([(A, "one"), (B, "one")], 1)
+    assert [each.ref for each in known.all()] == [A, B]
+    assert not caplog.records
+    known.listed([(A, "one")], 2)
+    assert [each.ref for each in known.all()] == [A]
+    assert [record.getMessage() for record in caplog.records] == [
+        "dropped broker b:0: over 1 are known"
+    ]
+
+
+async def test_a_broker_that_refuses_a_request_is_up(session: ClusterSession) -> None:
+    session.known.listed([(A, "one")], 1)
+
+    async def refuse(ref: BrokerRef) -> str:
+        raise RequestRefused(1, "no permission", ref.addr)
+
+    found, failures = await session.fan_out([A], refuse, one_must_answer=False)
+    row = _row(session, A, {}, failures)
+    assert (found, row.state, row.reason) == ({}, "up", failures[0].reason)
 
 
 def test_a_timeout_beside_an_answer_is_no_outage() -> None:

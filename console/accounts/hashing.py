@@ -34,7 +34,7 @@ class Turns:
             refused_total.labels("passwords").inc()
             raise Busy(
                 _("The console checks too many passwords at the same time."),
-                hint=_("Try again in some seconds."),
+                hint=_("Try again in a few seconds."),
             )
         try:
             with self._inside:

@@ -37,7 +37,7 @@ def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
     """Answer 429 after too many wrong passwords; `sign_in_limits` has the limits."""
     rest_s = int(settings.AXES_COOLOFF_TIME.total_seconds())
     if request.resolver_match and "classic" in request.resolver_match.app_names:
-        reason = _("Too many wrong passwords; wait some minutes.")
+        reason = _("Too many wrong passwords; wait a few minutes.")
         return JsonResponse(
             {"status": -1, "data": None, "errMsg": reason},
             status=429,

@@ -10,6 +10,10 @@
   const GAP_S = 10;
   const RETRY_MS = [1000, 2000, 4000, 8000];
   const POLL_MS = 4000;
+  const clock = new Intl.DateTimeFormat("en-GB", {
+    timeZone: state.dataset.zone,
+    ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
+  });
 
   let intervalMs = 2000;
   let newest = Date.now() - 1000;
@@ -40,10 +44,11 @@
 
   function say(name) {
     const text = state.dataset[`text${name[0].toUpperCase()}${name.slice(1)}`];
-    const shown = text.replace("{time}", new Date(freshAt).toLocaleTimeString("en-GB"));
-    if (state.dataset.state === name && state.textContent === shown) return;
+    const shown = text.replace("{time}", clock.format(freshAt));
     state.dataset.state = name;
-    state.querySelector(".live-text").textContent = shown;
+    // Screen readers announce each new text, also the same text again.
+    const label = state.querySelector(".live-text");
+    if (label.textContent !== shown) label.textContent = shown;
   }
 
   function fill(element, value) {

@@ -113,5 +113,6 @@ def stale(brokers: Iterable[str] | str, failures: Iterable[BrokerFailure] | str)
 
 @register.inclusion_tag("parts/answered.html")
 def answered(answer: Answer[Any]) -> dict[str, Any]:
-    """Render the age of an answer and the brokers missing from the answer."""
-    return {"answer": answer}
+    """Render the age of an answer, and of the oldest values in place of missing ones."""
+    times = [one.as_of_ms for one in answer.failures if one.as_of_ms is not None]
+    return {"answer": answer, "oldest_ms": min(times, default=None)}

@@ -1,4 +1,4 @@
-"""The programs of docs/spark.md, against a real broker; the stream into Parquet is killed."""
+"""The programs of docs/spark.md, against a real broker; the streams are killed."""
 
 import os
 import re
@@ -151,3 +151,34 @@ def test_each_message_is_once_in_parquet_after_kills(
         for queue in range(2)
         for offset in range(MESSAGES // 2)
     ]
+
+
+@pytest.mark.crash
+def test_a_killed_copy_loses_no_message(shared_cluster: Cluster, tmp_path: Path) -> None:
+    """Kill: in a micro-batch of which the brokers have stored a part."""
+    bodies = [b"%d" % number for number in range(MESSAGES)]
+    send(shared_cluster, "copy-kills", bodies, queues=2)
+    new_topic(shared_cluster, "copy-of-kills", queues=2)
+    blocks = programs(
+        {
+            "127.0.0.1:9876": shared_cluster.namesrv_addr,
+            '"orders")\n': f'"copy-kills").option("maxRowsPerBatch", {MESSAGES // 3})\n',
+            '"orders-copy")\n': '"copy-of-kills").option("maxRequestBytes", 2000)\n',
+        }
+    )
+    program = blocks[SESSION] + blocks[COPY]
+    commits = tmp_path / "var/copy-checkpoint/commits"
+
+    def is_inside_a_batch() -> bool:
+        return (commits / "0").exists() and stored() > MESSAGES // 3
+
+    def stored() -> int:
+        return len(pull_all(shared_cluster, "copy-of-kills", queues=2))
+
+    (tmp_path / "var").mkdir()
+    Driver(program, tmp_path).kill_when(is_inside_a_batch)
+    assert not (commits / "2").exists()
+    Driver(program, tmp_path).end()
+    copies = [it.body for it in pull_all(shared_cluster, "copy-of-kills", queues=2)]
+    assert set(copies) == set(bodies)
+    assert len(copies) <= MESSAGES + MESSAGES // 3  # one micro-batch is repeated

@@ -1,4 +1,4 @@
-// Time series with uPlot, in the page's colours and language. `gantry.timeChart(box, series)`:
+// Time series with uPlot, in the page's colours, language and time zone. `gantry.timeChart(box, series)`:
 // `series` is [{label, color: "--css-variable", fill: true, points: true}]; `set(data)` takes
 // uPlot's columns, seconds first, null for a gap. The box may set `data-top`, the maximum of the
 // scale, and `data-step-s`: with 60 s or more between points, times include the day.
@@ -22,6 +22,10 @@
     return value.toLocaleString("en", { maximumFractionDigits: decimals });
   }
 
+  function inZone(seconds) {
+    return uPlot.tzDate(new Date(seconds * 1000), document.body.dataset.zone);
+  }
+
   function options(box, series, unit) {
     const two = (value) => String(value).padStart(2, "0");
     const clock = (at) =>
@@ -33,13 +37,14 @@
       width: box.clientWidth - 24,
       height: box.clientHeight - LEGEND_PX,
       cursor: { points: { size: 6 } },
+      tzDate: inZone,
       padding: [null, box.dataset.stepS ? 36 : null, null, null],
       scales: {
         x: { range: (_plot, low, high) => [Math.min(low, high - SPAN_S_MIN), high] },
         y: { range: (_plot, _low, high) => [0, top || Math.max(1, high * 1.15)] },
       },
       series: [
-        { label: box.dataset.labelTime, value: (_plot, at) => (at ? clock(new Date(at * 1000)) : "—") },
+        { label: box.dataset.labelTime, value: (_plot, at) => (at ? clock(inZone(at)) : "—") },
         ...series.map((line) => ({
           label: line.label,
           stroke: style(line.color),
@@ -51,7 +56,7 @@
       ],
       axes: [
         axis({
-          values: (_plot, ticks) => ticks.map((at) => clock(new Date(at * 1000))),
+          values: (_plot, ticks) => ticks.map((at) => clock(inZone(at))),
           space: 90,
         }),
         axis({ size: 64, values: (_plot, ticks) => ticks.map(number) }),

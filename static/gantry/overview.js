@@ -11,7 +11,7 @@
   const RETRY_MS = [1000, 2000, 4000, 8000];
   const POLL_MS = 4000;
   const clock = new Intl.DateTimeFormat("en-GB", {
-    timeZone: state.dataset.zone,
+    timeZone: document.body.dataset.zone,
     ...{ hour: "2-digit", minute: "2-digit", second: "2-digit" },
   });
 

@@ -12,7 +12,7 @@
   const SILENT_MS = 4000;
 
   const clock = new Intl.DateTimeFormat("sv-SE", {
-    timeZone: box.dataset.zone,
+    timeZone: document.body.dataset.zone,
     ...{ year: "numeric", month: "2-digit", day: "2-digit" },
     ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 },
   });

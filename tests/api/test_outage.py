@@ -107,6 +107,16 @@ def test_a_restarted_console_knows_the_broker_but_not_its_values(own: Own) -> No
         assert int(answer.headers["Retry-After"]) > 0
 
 
+def test_the_page_of_a_broker_has_the_last_values_of_the_list(own: Own) -> None:
+    own.api.get("/brokers")
+    own.kill_and_notice()
+    (process,) = own.api.get("/brokers/broker-a")["processes"]
+    assert process["broker"]["in_total"] >= 3
+    page = own.text("brokers/broker-a/")
+    assert "The settings are unknown" in page
+    assert "No setting matches" not in page
+
+
 def test_a_decommissioned_broker_is_forgotten_with_an_audit_row(own: Own, cluster: Cluster) -> None:
     own.see_everything()
     refused = own.api("delete", "/brokers/broker-a")

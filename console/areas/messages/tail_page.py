@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from console.areas.messages.forms import RATE, TailForm
@@ -42,7 +41,6 @@ class TailPage(ClusterPage):
                 "list_query": urlencode({**query, "rate": ""}),
                 "queues": self.cluster.ask(queue_names, topic).value,
                 "rows_max": ROWS_SHOWN_MAX,
-                "zone": timezone.get_current_timezone_name(),
             }
         home = reverse("message:list", kwargs={"cluster": self.cluster.name})
         return self.show(

@@ -5,7 +5,7 @@ after the name server has dropped the broker, and every answer names the failure
 forgets the broker.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -210,12 +210,7 @@ async def broker_rows(session: ClusterSession) -> Partial[tuple[BrokerRow, ...]]
     """All known brokers, up or down, with rates, disk use and message counts."""
     listed = await session.ask(cluster_map)
     refs = await broker_refs(session)
-    tables, failures = await session.fan_out(
-        refs,
-        lambda ref: session.admin.runtime_info(ref.addr),
-        one_must_answer=False,
-        keep=("runtime_info",),
-    )
+    tables, failures = await _runtime_tables(session, refs)
     rows = tuple(_row(session, ref, tables.get(ref, {}), failures) for ref in refs)
     return Partial(rows, merge_failures(listed.failures, failures))
 
@@ -228,21 +223,33 @@ async def broker_details(session: ClusterSession, name: str) -> Partial[tuple[Br
     if not refs:
         raise no_such_broker(name)
 
-    async def both(ref: BrokerRef) -> tuple[dict[str, str], dict[str, str]]:
-        return await session.admin.runtime_info(ref.addr), await session.admin.broker_config(
-            ref.addr
-        )
-
-    found, failures = await session.fan_out(
-        refs, both, one_must_answer=False, keep=("broker_details",)
+    tables, failures = await _runtime_tables(session, refs)
+    configs, config_failures = await session.fan_out(
+        refs,
+        lambda ref: session.admin.broker_config(ref.addr),
+        one_must_answer=False,
+        keep=("broker_config",),
     )
     details = []
     for ref in refs:
-        table, settings = found.get(ref, ({}, {}))
+        table = tables.get(ref, {})
         row = _row(session, ref, table, failures)
         consumed = without_own_reads(table, session.own_reads, ref.addr, now_ms())
-        details.append(BrokerDetail(row, runtime.details(consumed), table, shown(settings)))
-    return Partial(tuple(details), merge_failures(listed.failures, failures))
+        settings = shown(configs.get(ref, {}))
+        details.append(BrokerDetail(row, runtime.details(consumed), table, settings))
+    merged = merge_failures(listed.failures, failures, config_failures)
+    return Partial(tuple(details), merged)
+
+
+async def _runtime_tables(
+    session: ClusterSession, refs: Sequence[BrokerRef]
+) -> tuple[dict[BrokerRef, dict[str, str]], tuple[BrokerFailure, ...]]:
+    return await session.fan_out(
+        refs,
+        lambda ref: session.admin.runtime_info(ref.addr),
+        one_must_answer=False,
+        keep=("runtime_info",),
+    )
 
 
 @command()

@@ -150,15 +150,8 @@ async def test_reliability_08_full_disk(
         # Free space ends the refusal automatically.
         ballast.unlink()
         await eventually(lambda: accepts(addr), 30)
-        load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
-        sending = asyncio.create_task(load.run())
-        await load.acknowledged(200)
-        load.stop()
-        await sending
-        await check(cluster, history)
-        cluster.kill_broker()
-        cluster.restart_broker()
-        await check(cluster, history)
+        await send_more(addr, history, 200)
+        await check_over_a_kill(cluster, history)
 
 
 @pytest.mark.parametrize("flush", ["SYNC_FLUSH", "ASYNC_FLUSH"])
@@ -207,16 +200,26 @@ async def test_reliability_08_kill_and_start_on_a_full_disk(
         assert readyz(cluster) == (200, "ok\n")
         saved = full_disk / "store" / "config" / "consumerOffset.json"
         await eventually(lambda: saved.exists() and b'"T@CG":{"0":9}' in saved.read_bytes(), 30)
-        load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
-        sending = asyncio.create_task(load.run())
-        await load.acknowledged(100)
-        load.stop()
-        await sending
-        await check(cluster, history)
-        cluster.kill_broker()
-        cluster.restart_broker()
-        await check(cluster, history)
+        await send_more(addr, history, 100)
+        await check_over_a_kill(cluster, history)
         assert await committed(addr) == 9
+
+
+async def send_more(addr: str, history: History, count: int) -> None:
+    """Send until `count` messages are acknowledged."""
+    load = Load(addr, history, random.Random(9), body_bytes=BODY_BYTES)
+    sending = asyncio.create_task(load.run())
+    await load.acknowledged(count)
+    load.stop()
+    await sending
+
+
+async def check_over_a_kill(cluster: Cluster, history: History) -> None:
+    """Check the messages before and after a kill and a restart of the broker."""
+    await check(cluster, history)
+    cluster.kill_broker()
+    cluster.restart_broker()
+    await check(cluster, history)
 
 
 async def refusal(addr: str) -> str:

@@ -21,6 +21,12 @@ def _locks(count: int) -> list[bytes]:
     return [frame(code, None, body) for code in (Code.LOCK_BATCH_MQ, Code.UNLOCK_BATCH_MQ)]
 
 
+def _sql_check(text: str) -> list[bytes]:
+    subscription = {"topic": TOPIC, "expressionType": "SQL92", "subString": text}
+    body = to_json({"clientId": "h", "group": GROUP, "subscriptionData": subscription})
+    return [frame(Code.CHECK_CLIENT_CONFIG, None, body)]
+
+
 def _heartbeat(**sets: object) -> bytes:
     return frame(Code.HEART_BEAT, None, to_json({"clientID": "hostile", **sets}))
 
@@ -106,53 +112,12 @@ def _filters_in_heartbeats() -> Iterator[Attack]:
 
 def _filters_and_locks() -> Iterator[Attack]:
     for count in (9_000, 100_000):
-        yield Attack(
-            f"41 {count} queues",
-            "broker",
-            partial(_locks, count),
-        )
-    yield Attack(
-        "46 long SQL filter",
-        "broker",
-        lambda: [
-            frame(
-                Code.CHECK_CLIENT_CONFIG,
-                None,
-                to_json(
-                    {
-                        "clientId": "h",
-                        "group": GROUP,
-                        "subscriptionData": {
-                            "topic": TOPIC,
-                            "expressionType": "SQL92",
-                            "subString": "(a > 1) AND " * 300_000 + "b",
-                        },
-                    }
-                ),
-            )
-        ],
-    )
-    yield Attack(
-        "46 nested SQL filter",
-        "broker",
-        lambda: [
-            frame(
-                Code.CHECK_CLIENT_CONFIG,
-                None,
-                to_json(
-                    {
-                        "clientId": "h",
-                        "group": GROUP,
-                        "subscriptionData": {
-                            "topic": TOPIC,
-                            "expressionType": "SQL92",
-                            "subString": "(" * 1_000_000,
-                        },
-                    }
-                ),
-            )
-        ],
-    )
+        yield Attack(f"41 {count} queues", "broker", partial(_locks, count))
+    for name, text in (
+        ("long", "(a > 1) AND " * 300_000 + "b"),
+        ("nested", "(" * 1_000_000),
+    ):
+        yield Attack(f"46 {name} SQL filter", "broker", partial(_sql_check, text))
     yield Attack(
         "11 long tag expression",
         "broker",

@@ -1,7 +1,7 @@
 """Registration of the broker and its topics at the name servers: codes 103, 104, 105 and 322.
 
-Each name server has its own link, so that an unreachable name server does not delay the
-registration at the others. Compatible with RocketMQ's BrokerOuterAPI and
+Each name server has a separate link: an unreachable name server does not delay the registration at
+other name servers. Compatible with RocketMQ's BrokerOuterAPI and
 BrokerController.registerBrokerAll.
 """
 

@@ -1,8 +1,8 @@
 """Writes of the tables below storePathRootDir/config, one after the other, off the event loop.
 
-A table is encoded on the event loop, where large tables encode only what has changed, and written
-in a thread. Consumer offsets, which all change all the time, are encoded slice by slice, one slice
-per iteration of the event loop. Changes during a write are written together after the write.
+A table is encoded on the event loop and written in a thread. Large tables encode changed entries
+only. All consumer offsets change continuously: one iteration of the event loop encodes one slice of
+them. Changes during a write are written together after the write.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The queues of a consumer, assigned by the broker: code 400.
 
-Consumers of RocketMQ 5 with clientRebalance=false ask a broker of the topic, instead of computing
-the assignment. The answer is the assignment that the members compute by themselves: the readable
+Consumers of RocketMQ 5 with clientRebalance=false send the request to a broker of the topic instead
+of computing the assignment. The answer is the result of a member's own computation: the readable
 queues on all brokers, by the topic's route at a name server, divided by the member list of this
 broker. Every queue has the mode PULL. Compatible with RocketMQ's QueryAssignmentProcessor.
 """
@@ -32,7 +32,7 @@ from core_broker.remoting.connection import Connection
 
 #: Age of a route at its next query at a name server, ms. Consumers rebalance every 20 s.
 ROUTE_AGE_MS = 5_000
-#: Maximum routes in memory; all are dropped when one more is needed.
+#: Maximum routes in memory; a further route replaces all.
 ROUTES_MAX = 10_000
 
 _STRATEGIES: dict[str, AllocateStrategy] = {
@@ -51,35 +51,35 @@ class AssignmentProcessor:
 
     def query(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """QUERY_ASSIGNMENT (400)."""
-        wanted = decode_request(QueryAssignmentRequestBody, request.body)
-        if wanted.strategy_name not in _STRATEGIES:
+        query = decode_request(QueryAssignmentRequestBody, request.body)
+        if query.strategy_name not in _STRATEGIES:
             raise RequestRefused(
                 ResponseCode.INVALID_PARAMETER,
-                f"the broker has no allocation strategy {wanted.strategy_name!r}, only "
+                f"the broker has no allocation strategy {query.strategy_name!r}, only "
                 f"{' and '.join(_STRATEGIES)}; set clientRebalance=true in the consumer",
             )
-        asked_ms, queues = self._routes.get(wanted.topic, (0, None))
-        if self._ctx.now_ms() - asked_ms < ROUTE_AGE_MS:
-            return self._response(wanted, queues)
-        self._ctx.answer_later(connection, request, self._after_query(wanted))
+        queried_ms, queues = self._routes.get(query.topic, (0, None))
+        if self._ctx.now_ms() - queried_ms < ROUTE_AGE_MS:
+            return self._response(query, queues)
+        self._ctx.answer_later(connection, request, self._after_query(query))
         return None
 
-    async def _after_query(self, wanted: QueryAssignmentRequestBody) -> RemotingCommand:
+    async def _after_query(self, query: QueryAssignmentRequestBody) -> RemotingCommand:
         try:
-            route = await self._ctx.registrar.route(wanted.topic)
+            route = await self._ctx.registrar.route(query.topic)
         except TransportError as error:
-            # Queues of this broker alone would make the consumer drop its other queues.
+            # With the queues of this broker alone, the consumer drops the queues of other brokers.
             raise RequestRefused(
                 ResponseCode.SYSTEM_ERROR,
-                f"no name server answers for the route of {wanted.topic}: {error}",
+                f"no name server answers for the route of {query.topic}: {error}",
             ) from None
-        queues = self._own_queues(wanted.topic)
+        queues = self._own_queues(query.topic)
         if route is not None:
-            queues = sorted_queues(subscribe_queues(wanted.topic, route))
+            queues = sorted_queues(subscribe_queues(query.topic, route))
         if len(self._routes) >= ROUTES_MAX:
             self._routes.clear()
-        self._routes[wanted.topic] = self._ctx.now_ms(), queues
-        return self._response(wanted, queues)
+        self._routes[query.topic] = self._ctx.now_ms(), queues
+        return self._response(query, queues)
 
     def _own_queues(self, name: str) -> list[MessageQueue] | None:
         """The queues of a topic without a route: unregistered, or a broker without name servers."""
@@ -90,24 +90,24 @@ class AssignmentProcessor:
         return [MessageQueue(name, broker, queue_id) for queue_id in range(topic.read_queue_nums)]
 
     def _response(
-        self, wanted: QueryAssignmentRequestBody, queues: list[MessageQueue] | None
+        self, query: QueryAssignmentRequestBody, queues: list[MessageQueue] | None
     ) -> RemotingCommand:
-        own = None if queues is None else self._assigned(wanted, queues)
+        assigned = None if queues is None else self._assigned(query, queues)
         body = QueryAssignmentResponseBody()
-        if own is not None:
+        if assigned is not None:
             body.message_queue_assignments = [
-                MessageQueueAssignment(message_queue=queue) for queue in own
+                MessageQueueAssignment(message_queue=queue) for queue in assigned
             ]
         return RemotingCommand.response(body=encode_body(body))
 
     def _assigned(
-        self, wanted: QueryAssignmentRequestBody, queues: list[MessageQueue]
+        self, query: QueryAssignmentRequestBody, queues: list[MessageQueue]
     ) -> list[MessageQueue] | None:
-        """The queues of the client; None before its first heartbeat, which makes it a member."""
-        if wanted.message_model == MessageModel.BROADCASTING:
+        """The queues of the client; None before its first heartbeat: a heartbeat adds a member."""
+        if query.message_model == MessageModel.BROADCASTING:
             return queues
-        group = self._ctx.consumers.group(wanted.consumer_group)
+        group = self._ctx.consumers.group(query.consumer_group)
         members = sorted_client_ids(group.client_ids() if group is not None else ())
-        if wanted.client_id not in members:
+        if query.client_id not in members:
             return None
-        return _STRATEGIES[wanted.strategy_name](wanted.client_id, queues, members)
+        return _STRATEGIES[query.strategy_name](query.client_id, queues, members)

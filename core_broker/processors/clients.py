@@ -98,7 +98,7 @@ class ClientProcessor:
                 try:
                     self._register_consumer(client, consumer)
                 except RequestRefused as refused:
-                    # The other groups of the client are registered all the same.
+                    # The client's other groups are registered in spite of the refusal.
                     refusal = refused
                     continue
                 chars_max = ctx.filters.register(

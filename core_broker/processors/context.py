@@ -259,9 +259,9 @@ class BrokerContext:
         request: RemotingCommand,
     ) -> RemotingCommand | None:
         """Run a handler again; the watchdog counts the request."""
-        began = self.watchdog.begin()
+        begin = self.watchdog.begin()
         response = response_of(answer, request)
-        self.watchdog.end(began, REQUEST, request.code, connection.peer)
+        self.watchdog.end(begin, REQUEST, request.code, connection.peer)
         return response
 
 

@@ -163,8 +163,9 @@ class ResetProcessor:
                     ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist"
                 )
             queue = MessageQueue(header.topic, self._ctx.config.broker_name, queue_id)
-            is_free = header.is_force or committed is None
-            table[queue] = target if is_free else min(target, committed or 0)
+            table[queue] = (
+                target if header.is_force or committed is None else min(target, committed)
+            )
         return table
 
     def _offset_at(self, topic: str, queue_id: int, timestamp_ms: int) -> int:

@@ -1,8 +1,7 @@
 """The table of request codes and their handlers.
 
-Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Of the codes that
-RocketMQ 5 added, those that its clients and tools need beside 4.9's codes have a handler: 18, 225,
-343, 345, 351, 352, 361, 400 and 907.
+Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). RocketMQ 5 added codes;
+the handlers for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 and 907.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Saves of a small file that requests change, and the answers that wait for a save.
 
-One save runs at a time. Changes during a save wait for the next save, which encodes the content at
-its start: any number of simultaneous changes costs at most two encodings and two writes.
+One save runs at a time. Changes during a save wait for the next save. A save encodes the content at
+the start of the save: any number of simultaneous changes costs at most two encodings and writes.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from core_broker.remoting.connection import Connection
 
 log = logging.getLogger(__name__)
 
-#: Maximum number of changes of one file that wait for a save, over all connections.
+#: Maximum pending changes of one file, over all connections.
 PENDING_CHANGES_MAX = 1_024
 
 

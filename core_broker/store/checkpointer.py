@@ -148,7 +148,7 @@ class Checkpointer:
             else:
                 done(OSError("the commit log was not flushed in time"))
 
-        # A failure here repeats in `_run`, which reports it.
+        # A failure here repeats in `_run`; `_run` reports the failure.
         self._executor.submit(lambda: _prepare(taken.index), lambda error: None)
         # Queues and index may contain messages newer than the start of the flush.
         self._flusher.wait(self._log.written, when_flushed)

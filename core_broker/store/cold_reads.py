@@ -56,7 +56,7 @@ class ColdRead(Exception):
         self._files = files
 
     def add(self, other: "ColdRead") -> "ColdRead":
-        """Add the ranges and repairs of another cold read, so that one job serves both."""
+        """Add the ranges and repairs of another cold read, for a common job."""
         self.spans += other.spans
         self.repairs += other.repairs
         return self
@@ -87,7 +87,7 @@ class ColdRead(Exception):
 
 
 def ask_all(asks: Iterable[Callable[[], T]]) -> list[T]:
-    """Return the results of all calls; raise one ColdRead with the ranges that they lack."""
+    """Return the results of all calls; raise one ColdRead with all missing ranges."""
     answers: list[T] = []
     cold: ColdRead | None = None
     for ask in asks:
@@ -112,7 +112,7 @@ class ColdReads:
     ) -> None:
         self.waiting = 0
         self._executors = itertools.cycle(executors)
-        #: Runs repairs one after the other, so that no repair delays other cold reads.
+        #: Runs repairs one by one: a repair scans the log, and must not delay cold reads.
         self._repairing = repairing
         self._on_warm = on_warm
         self._waiting_max = waiting_max

@@ -43,7 +43,7 @@ NEXT_AFTER = 4
 #: Speed of filling relative to appending; step of filling, bytes: each step re-acquires the GIL.
 NEXT_PACE = 2
 NEXT_STEP = 16 * 1024 * 1024
-#: Mappings of removed segments that one tick unmaps; each takes a fraction of a millisecond.
+#: Mappings of removed segments per tick; the unmapping of a segment takes under a millisecond.
 UNMAPPED_PER_TICK = 2
 
 

@@ -308,7 +308,7 @@ class Reader:
     def found(self, search: KeySearch, offset: int) -> bytes | None:
         """Return the message at an offset of a finished search, if it has a key with the hash.
 
-        The key may be another one of the same hash; clients compare keys.
+        The key may be a different key with the same hash; clients compare keys.
         """
         record = self._records.record(offset)
         return record if record is not None and self._has_key(record, offset, search) else None

@@ -1,7 +1,7 @@
 """Compares the units of the newest messages with the log, before the store serves.
 
-A tag filter skips a message by the tags code in its unit, without reading the record; so a start
-checks the units of the messages that consumers are likely to read next.
+A tag filter skips a message by the tags code of the unit, without reading the record. So a start
+checks the units of the newest messages: consumers are likely to read these messages next.
 """
 
 from collections.abc import Callable

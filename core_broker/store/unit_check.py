@@ -30,7 +30,7 @@ class UnitCheck:
     def record(
         self, log: ReadableLog, name: tuple[str, int], offset: int, place: int, size: int
     ) -> LogRecord | None:
-        """Return the record of a unit; None when another record, or none, is in its place.
+        """Return the record of a unit; None when the log has no such record at the unit's offset.
 
         `name` is topic and id of the queue, `offset` the queue offset; `place` and `size` are the
         unit's. Raises ColdRead as `log` does.

@@ -155,7 +155,7 @@ def timed(name: str, outcomes: list[Outcome]) -> Iterator[None]:
 
 
 async def mutated_frames(cluster: Cluster, count: int, seed: int) -> None:
-    """Send generated frames, each on a connection of its own, to both servers in turn."""
+    """Send generated frames to both servers in turn, with a new connection for each frame."""
     addrs = (cluster.broker_addr, cluster.namesrv_addr)
     for number, frame in enumerate(islice(hostile_frames(seed), count)):
         with await _connected(addrs[number % 2]) as peer:

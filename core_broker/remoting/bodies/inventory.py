@@ -11,8 +11,8 @@ from msgspec import Struct
 
 #: Key of the list of private codes in the runtime information.
 GANTRY_CODES_KEY = "gantryRequestCodes"
-#: Key of the list of runtime information that Gantry sends as constants: Apache's exporter fails
-#: without them, but nothing measures them.
+#: Key of the list of keys whose values are constants, not measured: Apache's exporter fails without
+#: the keys.
 GANTRY_UNMEASURED_KEY = "gantryUnmeasured"
 #: Key of the time from which the totals of today count, milliseconds since the epoch: the last
 #: midnight in the broker's time zone, or the broker's start if that was later.

@@ -174,7 +174,8 @@ class UnitRepairs:
         if self._queues.get(queue.topic, queue.queue_id) is not queue:
             return
         for offset, unit in repair.rebuilt.items():
-            self.replace(queue, offset, unit)
+            if offset >= queue.min_offset:  # else retention deleted the file during the scan
+                self.replace(queue, offset, unit)
         if repair.offset not in repair.rebuilt:
             if len(self._hopeless) >= REMEMBERED_MAX:
                 self._hopeless.clear()

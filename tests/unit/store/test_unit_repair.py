@@ -284,3 +284,22 @@ def test_a_read_only_disk_refuses_the_read_but_not_the_broker() -> None:
     files.fault = None
     assert consumed(bench) == list(range(COUNT))
     bench.store.close()
+
+
+def test_units_deleted_during_a_repair_are_left_out(root_files: tuple[Path, Files]) -> None:
+    """Retention deletes files of a queue while the repair scans the log."""
+    root, files = root_files
+    bench = damaged_store(root, files, 31, "serving", PLACE_CASES["beyond the log"])
+    store = bench.store
+    with pytest.raises(ColdRead) as raised:
+        store.get(TOPIC, 0, 31, 1)
+    raised.value.warm()
+    queue = store._queues.get(TOPIC, 0)
+    assert queue is not None
+    queue.min_offset = 40
+    for first in (0, 20):
+        files.remove(queue.forget(first))
+    for repair in raised.value.repairs:
+        repair.apply()
+    assert consumed(bench) == list(range(40, COUNT))
+    bench.store.close()

@@ -9,7 +9,7 @@ between leaves a damaged unit, which the next read repairs.
 import time
 from collections.abc import Callable, Iterator
 
-from core_broker.store.cold_reads import ColdRead
+from core_broker.store.cold_reads import WAITING_MAX, ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.damage import Damage
 from core_broker.store.files import Files
@@ -22,9 +22,12 @@ from core_broker.store.unit_layout import BLANK_SIZE, LIGHT_QUEUE_PREFIX, UNIT
 #: Units on either side of a damaged unit among which a right unit is searched. Without one, the
 #: scan begins at the start of the log, or ends at its end.
 NEIGHBOURS = 256
-#: Maximum number of remembered units without a record, and of pending repairs. Beyond the maximum
-#: the memory is cleared, and a scan may run again.
+#: Maximum number of remembered units without a record. Beyond the maximum all are forgotten, and
+#: a scan may run again.
 REMEMBERED_MAX = 10_000
+#: Maximum number of pending repairs, each with up to 100 KB of units. Beyond the maximum the oldest
+#: one is dropped, and its scan runs again. At most WAITING_MAX reads wait for repairs.
+PENDING_MAX = 2 * WAITING_MAX
 #: Records scanned between two pauses, and duration of a pause, seconds: the scan needs the GIL.
 SCANNED_AT_ONCE = 256
 PAUSE_S = 0.001
@@ -157,8 +160,8 @@ class UnitRepairs:
             repair = UnitRepair(
                 queue, offset, first, units, self._snapshot(), self._check, self._apply
             )
-            if len(self._pending) >= REMEMBERED_MAX:
-                self._pending.clear()
+            if len(self._pending) >= PENDING_MAX:
+                del self._pending[next(iter(self._pending))]
             self._pending[key] = repair
         raise DamagedUnit(repair)
 

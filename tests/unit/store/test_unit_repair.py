@@ -11,7 +11,7 @@ from core_broker.errors import StoreReadOnly
 from core_broker.message.hashing import tags_code
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
-from core_broker.store import ColdRead, PropertyFilter
+from core_broker.store import ColdRead, PropertyFilter, unit_repairs
 from core_broker.store.files import DiskFiles, Files
 from core_broker.store.simulated_files import SimulatedFiles
 from core_broker.store.unit_layout import UNIT, UNIT_BYTES
@@ -302,4 +302,20 @@ def test_units_deleted_during_a_repair_are_left_out(root_files: tuple[Path, File
     for repair in raised.value.repairs:
         repair.apply()
     assert consumed(bench) == list(range(40, COUNT))
+    bench.store.close()
+
+
+def test_pending_repairs_are_limited(
+    root_files: tuple[Path, Files], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reads that are refused or given up leave their repairs; the oldest ones are dropped."""
+    monkeypatch.setattr(unit_repairs, "PENDING_MAX", 2)
+    root, files = root_files
+    bench = filled(root, files)
+    for number in (19, 20, 31):
+        damage(root, files, number, PLACE_CASES["beyond the log"])
+        with pytest.raises(ColdRead):
+            bench.store.get(TOPIC, 0, number, 1)
+    assert [offset for _, offset in bench.store._repairs._pending] == [20, 31]
+    assert consumed(bench) == list(range(COUNT))
     bench.store.close()

@@ -147,7 +147,7 @@ class SendProcessor:
     def _put(
         self, inner: MessageInner, request: RemotingCommand, header: SendMessageRequestHeader
     ) -> tuple[str, PutResult]:
-        """Store one message; returns its id and its position."""
+        """Store a message; returns message id and position."""
         ctx = self._ctx
         properties = inner.properties
         if not TIMER_PROPERTIES.isdisjoint(properties):

@@ -160,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
     # The end of the iteration and the idle sweep, called by the endpoint.
 
     def flush(self) -> None:
-        """Write all answers of this iteration with one call."""
+        """Write all answers of this iteration with a single call."""
         state = self.state
         answers = state.take_answers()
         if state.is_closed:

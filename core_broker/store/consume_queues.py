@@ -221,7 +221,7 @@ class ConsumeQueues:
         return flaws
 
     def remove(self, topic: str, queue_id: int) -> Path | None:
-        """Remove one queue; return its folder, which the caller moves or removes."""
+        """Remove a queue; return the folder, for the caller to move or remove."""
         queue = self.get(topic, queue_id)
         if queue is None:
             return None

@@ -34,7 +34,7 @@ FEATURES = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One client: its title, and the features that are missing."""
+    """A client: title, and missing features."""
 
     title: str
     lacks: frozenset[str]

@@ -1,8 +1,8 @@
 """A canary: a process that sends 50 messages per second to a broker and records the latencies.
 
-A message is due every 20 ms, whatever the broker does, and its latency counts from that moment: a
-broker that stops for a second delays fifty messages. The canary is a process of its own, so that
-the work of a test does not delay the messages.
+A message is due every 20 ms, whatever the broker does. The latency of a message counts from the due
+time: a broker that stops for a second delays fifty messages. The canary is a separate process,
+because the work of a test would delay messages of the same process.
 """
 
 import asyncio

@@ -119,7 +119,7 @@ async def test_young_half_messages_wait(broker: BrokerHarness) -> None:
     broker.now_ms += 1
     await broker.check_half_messages()
     assert len(asked(peer)) == 1
-    # The copy was stored in this round, so the round sends only one check.
+    # The round stored the copy, and sends a single check.
     assert len(await broker.messages(TRANS_HALF_TOPIC)) == 2
 
 

@@ -1,7 +1,7 @@
-"""Inventories of Gantry brokers: all topics, groups or clients in one answer (private codes).
+"""Inventories of Gantry brokers: the table of topics, groups or clients in one answer.
 
-A broker announces these codes in its runtime information. RocketMQ's brokers lack the codes, so
-callers need a fallback for brokers that are missing from the answer.
+A Gantry broker announces the private request codes in its runtime information. RocketMQ's brokers
+lack the codes: callers need a fallback for brokers without an inventory.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -28,7 +28,7 @@ INVENTORY_DEADLINE_MS = 12_000
 
 @question(fresh_for_ms=OFFERS_FRESH_MS)
 async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozenset[int]]]:
-    """The private request codes that each broker offers."""
+    """The private request codes of every broker."""
     found, failures = await ask_masters(
         session,
         lambda ref: session.admin.runtime_info(ref.addr),
@@ -42,7 +42,7 @@ async def offers(session: ClusterSession) -> Partial[Mapping[BrokerRef, frozense
 async def topic_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, TopicInventoryBody]]:
-    """The topic inventories of the brokers that offer one."""
+    """The topic inventories of Gantry brokers."""
     return await _ask(session, RequestCode.GET_TOPIC_INVENTORY, session.admin.topic_inventory)
 
 
@@ -50,7 +50,7 @@ async def topic_inventory(
 async def group_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, GroupInventoryBody]]:
-    """The group inventories of the brokers that offer one."""
+    """The group inventories of Gantry brokers."""
     return await _ask(session, RequestCode.GET_GROUP_INVENTORY, session.admin.group_inventory)
 
 
@@ -58,7 +58,7 @@ async def group_inventory(
 async def client_inventory(
     session: ClusterSession,
 ) -> Partial[Mapping[BrokerRef, ClientInventoryBody]]:
-    """The client inventories of the brokers that offer one."""
+    """The client inventories of Gantry brokers."""
     return await _ask(session, RequestCode.GET_ALL_CLIENTS, session.admin.all_clients)
 
 

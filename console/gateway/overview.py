@@ -32,7 +32,7 @@ NOT_OWN = frozenset({"system", "retry", "dlq"})
 class Load:
     """Sums over the masters. A sum skips unknown values; None when all values are unknown.
 
-    `today_begins` is "mixed" when some masters count from midnight and others from their start.
+    `today_begins` is "mixed" for masters with different beginnings, midnight and start.
     """
 
     in_rate: float | None
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A group that is behind (`GroupMetrics.is_behind`)."""
+    """A group behind its topics (`GroupMetrics.is_behind`)."""
 
     name: str
     numbers: GroupMetrics
@@ -74,7 +74,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`unread_topics` have write queues that no consumer reads."""
+    """`unread_topics` have unread write queues (`queue_safety`)."""
 
     load: Load
     brokers: tuple[BrokerRow, ...]
@@ -91,17 +91,17 @@ class Overview:
 
     @property
     def up(self) -> tuple[BrokerRow, ...]:
-        """The brokers that answer."""
+        """The brokers with an answer."""
         return tuple(row for row in self.brokers if not row.down)
 
     @property
     def down(self) -> tuple[BrokerRow, ...]:
-        """The brokers that do not answer, also those that left the name server."""
+        """The brokers without an answer, also unregistered ones."""
         return tuple(row for row in self.brokers if row.down)
 
     @property
     def unregistered(self) -> tuple[BrokerRow, ...]:
-        """The brokers that answer although no name server lists them."""
+        """The brokers with an answer and without a registration."""
         return tuple(row for row in self.brokers if row.state == "unregistered")
 
     @property
@@ -198,7 +198,7 @@ async def dead_letter_totals(session: ClusterSession) -> Partial[tuple[DeadLette
 def load_of(rows: Iterable[BrokerRow]) -> Load:
     """Return the sums over the masters; slaves hold copies of their master's messages.
 
-    The last totals of a master that is down count, its rates do not.
+    The sums contain the last totals of a master that is down, and leave out the last rates.
     """
     masters = [row for row in rows if row.ref.is_master]
     begins = {row.today_begins for row in masters} - {None}

@@ -1,12 +1,12 @@
 """Bounds of simultaneous work: requests in Django, bodies of requests, and WebSockets.
 
-Django runs each request in a thread of its own. Without bounds, a flood of requests becomes as many
-threads, which keep their memory, and no client gets an answer before all threads have started. Here
-a request takes one of N slots, waits for a slot, or gets 503 with `Retry-After` at once.
+Django runs each request in a thread of its own. Without bounds, a flood of requests becomes a flood
+of threads: threads keep their memory, and all clients wait until all threads have started. With
+bounds, a request takes one of N slots, waits for a slot, or gets 503 with `Retry-After` at once.
 
 A request occupies a slot only while Django works: from the last byte of its body, which a slow
 client may delay, to the first byte of the response's body, which a slow client may not read.
-Probes and monitoring have slots of their own, so that a busy console still answers them.
+Probes and monitoring have separate slots: a busy console answers probes, too.
 """
 
 import asyncio

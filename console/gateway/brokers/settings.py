@@ -49,7 +49,7 @@ APACHE_ONLY = frozenset(
         *("haSlaveFallbehindMax", "slaveTimeout"),
     }
 )
-#: A key of every Gantry broker that no Apache RocketMQ broker has.
+#: A key of Gantry brokers, unknown to brokers of Apache RocketMQ.
 GANTRY_KEY = "kernelEnable"
 #: Keys that the console changes while brokers run.
 CHANGEABLE = BrokerConfig.updatable_keys() | APACHE_ONLY
@@ -63,7 +63,7 @@ DEFAULTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A key over the reachable brokers, without brokers that lack the key."""
+    """A key over the reachable brokers with the key."""
 
     name: str
     values: Mapping[str, str]
@@ -99,8 +99,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """The settings of all brokers, by key; `brokers` lists the brokers that answered, `apache` the
-    ones among them that run Apache RocketMQ."""
+    """The settings by key; `brokers` lists the reachable brokers, `apache` the reachable brokers of
+    Apache RocketMQ."""
 
     brokers: tuple[str, ...]
     apache: tuple[str, ...]
@@ -109,7 +109,7 @@ class ClusterSettings:
 
 
 def label(ref: BrokerRef) -> str:
-    """Return the display name of a broker process; a slave's has its id."""
+    """Return the display name of a broker process, with the broker id of a slave."""
     return ref.name if ref.is_master else f"{ref.name}:{ref.id}"
 
 

@@ -73,7 +73,7 @@ class Cluster:
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
 
     def forget_in_memory(self, ref: BrokerRef) -> None:
-        """Remove a broker from the storage; the command `forget_broker` removes it from here."""
+        """Remove a broker from the storage; `forget_broker` ends the entry of this process."""
         if self._memory is not None:
             self._memory.forget(self.name, ref)
 
@@ -100,7 +100,7 @@ class Gateway:
         self._sessions: dict[tuple[str, str], tuple[asyncio.AbstractEventLoop, ClusterSession]] = {}
         self._watches: dict[ClusterSession, Watch] = {}
         self._known: dict[tuple[str, str], KnownBrokers] = {}
-        #: Storage of the known brokers; None: they are forgotten with the process.
+        #: Storage of the known brokers; None: the table ends with the process.
         self.memory: BrokerMemory | None = None
         #: The question repeated while a cluster is in use; None: no watch.
         self.watched: Question[[], Any] | None = None

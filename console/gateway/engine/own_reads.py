@@ -1,7 +1,7 @@
-"""Messages that the console itself pulled from brokers.
+"""Counts of the messages pulled by the console, by broker.
 
 Brokers of Apache RocketMQ count the pulls of tools as consumption. The console subtracts its own
-pulls from their totals and rates; pulls of other tools and of earlier console processes stay.
+pulls from the totals and rates; pulls of other tools and of earlier console processes stay.
 """
 
 from collections import deque
@@ -42,13 +42,13 @@ class OwnReads:
             reads.recent.popleft()
 
     def since(self, addr: str, mark: str, value: str) -> int:
-        """Return the messages since a mark of the broker, such as its start, changed its value."""
+        """Return the messages since the last change of a mark, such as the time of the start."""
         reads = self._of.get(addr)
         if reads is None:
             return 0
         known = reads.marks.get(mark)
         if known is None or known[0] != value:
-            # At the first look, all reads count: they happened while the broker ran.
+            # Without an earlier value, all pulls count: the broker ran meanwhile.
             known = reads.marks[mark] = value, reads.total if known else 0
         return reads.total - known[1]
 

@@ -48,7 +48,7 @@ REQUEST_TIMEOUT_MS = 3_000
 #: Maximum number of concurrent requests to brokers of a cluster.
 FAN_OUT_MAX = 32
 
-#: True in the task of a command, which sends requests also to brokers that are down.
+#: True in the task of a command: commands send requests also to brokers that are down.
 _inside_command: ContextVar[bool] = ContextVar("inside_command", default=False)
 
 
@@ -66,7 +66,7 @@ class ClusterSession:
         self.own_reads = OwnReads()
         self.known = KnownBrokers() if known is None else known
         self.last_answers = LastAnswers()
-        # Cached answers must not outlive the state of the brokers that they describe.
+        # Cached answers must not outlive the state of the brokers.
         self.liveness = Liveness(self.answers.invalidate)
         self._fan_out_limit = asyncio.Semaphore(FAN_OUT_MAX)
         self._probes: set[asyncio.Task[None]] = set()
@@ -168,7 +168,7 @@ class ClusterSession:
     ) -> tuple[T | None, GantryError | None]:
         """Return one broker's answer or its failure.
 
-        A question gets the known failure of a broker that is down; otherwise each question would
+        A question gets the known failure of a broker that is down; otherwise every question would
         wait for the connect timeout. A command always tries.
         """
         down = self.liveness.failure(ref.addr)

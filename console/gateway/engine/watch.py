@@ -1,8 +1,7 @@
 """The watch of a cluster: one question, repeated while people use the console.
 
-Costly answers stay in the cache for up to half a minute. The watched question asks every broker a
-cheap request, so the console knows within seconds that a broker is down or back, and drops the
-cached answers.
+Costly answers stay in the cache for up to half a minute. The watched question sends a cheap request
+to every broker: within seconds after an outage or a recovery, the console drops cached answers.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from console.gateway.engine.session import ClusterSession
 
 #: Interval of the watched question, seconds.
 WATCH_EVERY_S = 2.0
-#: Time after the last question of a page, feed or job, after which the watch ends, seconds.
+#: Time from the last question of a page, feed or job to the end of the watch, seconds.
 WATCH_LINGER_S = 60.0
 
 

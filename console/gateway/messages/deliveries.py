@@ -31,7 +31,7 @@ class Delivery(StrEnum):
     """The state of a message in a group, judged by the group's filter and committed offset."""
 
     CONSUMED = "consumed"
-    #: The filter of the connected consumers rejects the message: no consumer gets it.
+    #: The filter of the connected consumers rejects the message.
     FILTERED = "filtered"
     WAITING = "waiting"
     NOT_SUBSCRIBED = "not_subscribed"
@@ -67,7 +67,7 @@ async def deliveries_of(
 ) -> Partial[tuple[Delivery, ...]]:
     """The delivery state for each topic, unique key and group, in order.
 
-    UNKNOWN for a deleted topic or message, and for brokers that do not answer.
+    UNKNOWN for a deleted topic or message, and for unreachable brokers.
     """
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
@@ -99,7 +99,7 @@ async def _delivery(session: ClusterSession, ref: MessageRef, group: str) -> Gro
 
 
 def rejecting_filter(members: GroupClients, message: MessageExt) -> str | None:
-    """Return the filter of the connected consumers if it rejects the message, else None.
+    """Return the filter of the connected consumers for a rejected message, else None.
 
     Consumers with different filters reject a message together. By default, brokers apply no filter
     to the retry topic of a group.

@@ -1,8 +1,8 @@
-"""Queues that consumers would not read after a change of a topic's queue numbers.
+"""Unread queues: queues without a consumer after a change of a topic's queue numbers.
 
 Consumers read the queues below `readQueueNums`. Producers write to the queues below
-`writeQueueNums`, so a topic with more write queues than read queues collects messages that no
-consumer gets. Fewer read queues hide the messages of the removed queues in the same way.
+`writeQueueNums`: with more write queues than read queues, messages pile up without a consumer.
+Fewer read queues hide the messages of the removed queues.
 """
 
 from collections.abc import Sequence
@@ -22,24 +22,24 @@ from console.gateway.topics.listing import queues_of_topic, topic_configs
 from console.gateway.topics.metrics import topic_metrics
 from core_broker.remoting.bodies import TopicConfig
 
-#: Maximum number of groups whose unconsumed messages are counted.
+#: Maximum number of groups in the count of unconsumed messages.
 GROUPS_MAX = 30
-#: Keyword of commands and parameter of requests that accepts such queues.
+#: Keyword of commands and parameter of requests: accept unread queues.
 CONFIRM = "confirm_unread_queues"
 
 
 class QueueSettings(Protocol):
-    """Settings that turn a configuration into another one."""
+    """Changes of a topic configuration."""
 
     def on(self, config: TopicConfig) -> TopicConfig: ...
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadQueues:
-    """Queues `first` to `last` of a topic on one broker, which no consumer reads.
+    """Unread queues `first` to `last` of a topic on one broker.
 
-    `stored` counts their messages, `unconsumed` the messages that the slowest group lacks; None
-    without a group. `written` is true when producers go on writing to the queues.
+    `stored` counts the messages in the queues, `unconsumed` the part without consumption by the
+    slowest group; None without a group. `written`: producers write to the queues after the change.
     """
 
     broker: str
@@ -51,7 +51,7 @@ class UnreadQueues:
 
 
 class UnreadQueuesAhead(NotAllowedNow):
-    """The change leaves queues that no consumer reads; `members` lists them."""
+    """The change leaves unread queues; `members` lists the queues."""
 
     kind = "unread-queues"
     title = _("Confirmation required")
@@ -83,7 +83,7 @@ async def unread_queues(
     settings: QueueSettings,
     brokers: tuple[str, ...] | None = None,
 ) -> Partial[tuple[UnreadQueues, ...]]:
-    """The queues of an existing topic that consumers would not read after a change."""
+    """The unread queues of an existing topic after a change."""
     answer = await session.ask(topic_configs)
     held = [(ref, table[topic]) for ref, table in answer.value.items() if topic in table]
     return Partial(await unread_after(session, topic, configs_on(held, brokers), settings))
@@ -95,7 +95,7 @@ async def check_queues(
     configs: Sequence[tuple[BrokerRef, TopicConfig]],
     settings: QueueSettings,
 ) -> None:
-    """Raise UnreadQueuesAhead when the change leaves queues that no consumer reads."""
+    """Raise UnreadQueuesAhead when the change leaves unread queues."""
     found = await unread_after(session, topic, configs, settings)
     if found:
         raise UnreadQueuesAhead(topic, found)
@@ -120,8 +120,8 @@ async def unread_after(
     configs: Sequence[tuple[BrokerRef, TopicConfig]],
     settings: QueueSettings,
 ) -> tuple[UnreadQueues, ...]:
-    """Return the queues by broker. Changes that leave no more unread queues than before need no
-    attention: permissions, and the repair of a topic in several steps."""
+    """Return the unread queues by broker; empty for a change without additional unread queues,
+    such as a change of the permission, or a step of a repair."""
     changes = [(ref, before, settings.on(before)) for ref, before in configs]
     worse = [each for each in changes if _is_worse(each[1], each[2])]
     if not worse:
@@ -147,7 +147,7 @@ def _is_worse(before: TopicConfig, after: TopicConfig) -> bool:
 
 
 async def _unconsumed(session: ClusterSession, topic: str, broker: str, first: int) -> int | None:
-    """Return the messages that the slowest group lacks in the queues from `first` on."""
+    """Return the unconsumed messages of the slowest group in the queues from `first` on."""
     lags = []
     for group in (await session.ask(topic_metrics, topic)).value.groups[:GROUPS_MAX]:
         try:

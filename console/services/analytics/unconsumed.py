@@ -1,8 +1,8 @@
 """Never-consumed messages of the lake, compared with the cluster.
 
-The lake has trace records only. It has no record of a message for a group whose consumers write no
-traces, or whose filter rejects the message. While the message is stored, the committed offset of
-the group and the filters of the connected consumers show that the group lacks nothing.
+The lake has trace records only: no record of a delivery to consumers without traces, and none of a
+message outside of the filter. While the broker stores the message, the committed offset of the
+group and the filters of the connected consumers show that the message is not pending.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from console.gateway import Cluster, GatewayError
 from console.gateway.messages.deliveries import Delivery, deliveries_of
 from console.services.analytics.aggregates import SlowDelivery
 
-#: Maximum number of messages of a list that are compared; the rest stays in the list.
+#: Maximum number of compared messages; the rest stays in the list.
 COMPARED_MAX = 50
-#: States of messages that a group does not lack.
+#: States of messages that are not pending.
 SETTLED = frozenset({Delivery.CONSUMED, Delivery.FILTERED})
 
 
 def unconsumed(cluster: Cluster, rows: Sequence[SlowDelivery]) -> list[SlowDelivery]:
-    """Return the rows without messages that the group has passed or that its filter rejects.
+    """Return the rows without consumed and filtered messages.
 
     Rows stay when the cluster does not answer, or stores the message no more.
     """

@@ -2,12 +2,13 @@
 
 import re
 import uuid
+from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from core_broker.message.model import Message
-from tests.browser.conftest import Gantry
+from tests.browser.conftest import Gantry, sign_in
 from tests.browser.test_messages import make_topic, run, send
 from tests.browser.waiting import wait_until
 
@@ -74,3 +75,18 @@ def test_browsing_messages_is_no_consumption(page: Page, gantry: Gantry, topic: 
     assert delivered() == before
     unmeasured = page.locator("dl.facts div").filter(has_text="putMessageDistributeTime")
     expect(unmeasured.locator("dd")).to_have_text("—")
+
+
+def test_charts_have_the_time_zone_of_the_console(chromium: Browser, gantry: Gantry) -> None:
+    context = chromium.new_context(timezone_id="Pacific/Kiritimati")  # UTC+14
+    try:
+        page = context.new_page()
+        sign_in(page, gantry)
+        newest = page.locator(".u-legend .u-series").first.locator(".u-value")
+        expect(newest).to_have_text(re.compile(r"\d\d:\d\d:\d\d"))
+        begun = datetime.now(UTC)
+        shown = datetime.strptime(newest.inner_text(), "%H:%M:%S").replace(tzinfo=UTC)
+        apart_s = (shown - begun).seconds % 86_400
+        assert min(apart_s, 86_400 - apart_s) < 3_600, newest.inner_text()
+    finally:
+        context.close()

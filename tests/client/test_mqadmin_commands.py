@@ -122,7 +122,7 @@ CASES = {
     "topicClusterList": Case("-t {topic}", "DefaultCluster", "topic clusters"),
     "allocateMQ": Case("-t {topic} -i 10.0.0.1,10.0.0.2", '{{"result":{{"10.0.0.1":', "result"),
     "updateTopic": Case(
-        "-b {broker} -t {fresh} -r 3", "create topic to ", "created orderConf topicConfig"
+        "-b {broker} -t {fresh} -r 3 -w 3", "create topic to ", "created orderConf topicConfig"
     ),
     "updateTopic -o": Case("-c DefaultCluster -t {fresh} -o true", "create topic to ", "orderConf"),
     "updateTopicPerm": Case(

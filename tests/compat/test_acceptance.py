@@ -158,11 +158,14 @@ def test_messages_of_one_shard_stay_in_order(
     producer = clients.producer(f"PG-shards-{kind}")
     producer.send(topic, [{"body": f"{n}", "shard": n % 2} for n in range(40)])
     received = clients.consumer(f"CG-shards-{kind}", topic).wait_for("message", 40)
+    # Messages of the retry topic have offsets of another queue (see assert_whole_queues).
+    again = {int(each["body"]) for each in received if each["reconsume"]}
     for queue in (0, 1):
-        in_order = sorted(
-            (each for each in received if each["queue"] == queue), key=lambda each: each["offset"]
-        )
-        assert [int(each["body"]) for each in in_order] == list(range(queue, 40, 2))
+        first = [each for each in received if each["queue"] == queue and not each["reconsume"]]
+        in_order = sorted(first, key=lambda each: each["offset"])
+        expected = [number for number in range(queue, 40, 2) if number not in again]
+        assert [int(each["body"]) for each in in_order] == expected
+    assert kind == "rust" or not again
 
 
 @having("batch")

@@ -256,6 +256,7 @@ async def test_a_client_that_leaves_during_its_body_gets_no_work(site: Site) -> 
     assert (client.sent, site.began) == ([], [])
 
 
+@pytest.mark.django_db  # the consumer that denies the second one closes old connections
 @pytest.mark.parametrize("can_answer", [True, False])
 async def test_websockets_are_limited(site: Site, can_answer: bool) -> None:
     first, second = Client("/ws/a", kind="websocket"), Client("/ws/b", kind="websocket")

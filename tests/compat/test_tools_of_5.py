@@ -61,6 +61,8 @@ def test_an_idle_group(shared_cluster: Cluster, start_clients: StartClients) -> 
     producer.send(topic, [{"body": f"{n}"} for n in range(5)])
     consumer = clients.consumer(group, topic)
     consumer.wait_for("message", 5)
+    # The client commits a message after its listener has returned.
+    eventually(lambda: lag(shared_cluster, group, topic) == 0, "a commit of all messages", 60)
     consumer.stop()
     producer.send(topic, [{"body": f"{n}"} for n in range(3)])
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.gateway.changes import configs_on
 from console.gateway.engine.answers import Partial
-from console.gateway.engine.errors import GatewayError, NotAllowedNow
+from console.gateway.engine.errors import GatewayError, NotAllowedNow, NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.progress import queue_progress
@@ -147,18 +147,23 @@ def _is_worse(before: TopicConfig, after: TopicConfig) -> bool:
 
 
 async def _unconsumed(session: ClusterSession, topic: str, broker: str, first: int) -> int | None:
-    """Return the unconsumed messages of the slowest group in the queues from `first` on."""
+    """Return the unconsumed messages of the slowest group in the queues from `first` on.
+
+    None without groups, and when the lag of a group is unknown: the slowest group is unknown, too.
+    """
     lags = []
     for group in (await session.ask(topic_metrics, topic)).value.groups[:GROUPS_MAX]:
         try:
             queues = (await session.ask(queue_progress, group)).value
-        except GatewayError:  # the group was deleted meanwhile, or its broker is down
+        except NotFound:  # the group was deleted meanwhile
             continue
-        lags.append(
-            sum(
-                queue.lag or 0
-                for queue in queues
-                if (queue.topic, queue.broker) == (topic, broker) and queue.queue_id >= first
-            )
-        )
+        except GatewayError:  # its broker is down
+            return None
+        lag = 0
+        for queue in queues:
+            if (queue.topic, queue.broker) == (topic, broker) and queue.queue_id >= first:
+                if queue.lag is None:
+                    return None
+                lag += queue.lag
+        lags.append(lag)
     return max(lags, default=None)

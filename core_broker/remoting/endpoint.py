@@ -57,6 +57,8 @@ class Limits:
     unsent_bytes_max: int = 256 * 1024 * 1024
     #: Idle time before a connection is closed, seconds; sweeps are a quarter of the time apart.
     idle_close_s: float = 120.0
+    #: Time for the slow path in one iteration of the event loop, seconds.
+    iteration_budget_s: float = 0.01
     #: Bytes of an incomplete frame per sweep interval that do not count as traffic.
     drip_bytes_max: int = 4 * 1024
 
@@ -108,7 +110,9 @@ class Endpoint:
         self.slow_readers: set[Connection] = set()
         self.read_buffer = memoryview(bytearray(READ_BUFFER_BYTES))
         self.watchdog = LoopWatchdog(name)
-        self.iteration = Iteration(iteration_end, self._count_unstored, self.watchdog)
+        self.iteration = Iteration(
+            iteration_end, self._count_unstored, self.watchdog, limits.iteration_budget_s
+        )
         self._on_close = on_close
         self._on_resume = on_resume
         self._sweeper: asyncio.TimerHandle | None = None

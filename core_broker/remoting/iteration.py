@@ -5,7 +5,7 @@ connection. At the end the steps of IterationEnd run in order, then every connec
 gets one write. A read with very many requests is split into two iterations, so that the peer can
 process the first answers while the broker handles the remaining requests.
 
-The slow path handles requests for BUDGET_S per iteration and at least one request per read; the
+The slow path handles requests for `budget_s` per iteration and at least one request per read; the
 remaining requests of a connection wait for the next iteration, so that other peers are served.
 """
 
@@ -15,9 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from core_broker.remoting.loop_watchdog import HOLD_S_MAX, ITERATION_END, READS, LoopWatchdog
-
-#: Time for the slow path in one iteration, and again in its end, seconds.
-BUDGET_S = 0.01
 
 Step = Callable[[], None]
 
@@ -53,6 +50,7 @@ class IterationEnd(NamedTuple):
 class Iteration:
     """The current iteration.
 
+    `budget_s` is the time for the slow path in one iteration, and again in its end, seconds.
     `on_unstored` gets the error of a step, and the number of connections with dropped answers.
     """
 
@@ -61,6 +59,7 @@ class Iteration:
         end: IterationEnd,
         on_unstored: Callable[[Exception, int], None],
         watchdog: LoopWatchdog,
+        budget_s: float,
     ) -> None:
         #: Time of the first read, in seconds of the monotonic clock; 0 outside of an iteration.
         self.began = 0.0
@@ -71,6 +70,7 @@ class Iteration:
         self._end = end
         self._on_unstored = on_unstored
         self._watchdog = watchdog
+        self._budget_s = budget_s
         self._is_end_scheduled = False
 
     def begin(self) -> float:
@@ -78,7 +78,7 @@ class Iteration:
         if not self.began:
             # loop.time() of uvloop is constant during an iteration, so time.monotonic() is needed.
             self.began = time.monotonic()
-            self.budget_end = self.began + BUDGET_S
+            self.budget_end = self.began + self._budget_s
             self._schedule_end()
         return self.began
 
@@ -94,7 +94,7 @@ class Iteration:
         if self.began and now - self.began > HOLD_S_MAX:
             self._watchdog.held(self.began, READS)
         self.began = 0.0
-        self.budget_end = now + BUDGET_S
+        self.budget_end = now + self._budget_s
         self._run_steps()
         if time.monotonic() - now > HOLD_S_MAX:
             self._watchdog.held(now, ITERATION_END)

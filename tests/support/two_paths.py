@@ -7,6 +7,7 @@ be compared byte for byte.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ from tests.support.broker_harness import BrokerHarness
 TURNS = 8
 #: The fast paths that this machine has; "slow" is the slow path alone.
 FAST_PATHS = ["compiled", "python"] if has_kernel() else ["python"]
+#: A budget that no iteration of a test uses up, seconds.
+UNLIMITED_S = 3600.0
 #: What a failing test shows of two files.
 SHOWN_BYTES = 600
 
@@ -123,7 +126,9 @@ class OnePath:
         ctx, requests = self.broker.ctx, self.broker.requests
         self.compiled = compiled_fast_path(ctx, requests) if fast_path == "compiled" else None
         self.python = None if fast_path == "slow" else PythonFastPath(ctx, requests.turn)
-        self.server = broker_server(ctx, requests, self.compiled, self.python, limits or Limits())
+        # A machine that stands still must not move requests of one path to a later iteration.
+        limits = replace(limits or Limits(), iteration_budget_s=UNLIMITED_S)
+        self.server = broker_server(ctx, requests, self.compiled, self.python, limits)
         self.folder = folder / "store"
         self.wires: list[Wire] = []
 

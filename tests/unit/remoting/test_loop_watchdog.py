@@ -8,7 +8,7 @@ import pytest
 
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.iteration import BUDGET_S
+from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.loop_watchdog import (
     HOLD_MS_MAX,
     LOG_INTERVAL_S,
@@ -171,7 +171,7 @@ async def test_pipelined_slow_requests_do_not_starve_other_peers(loopback: Loopb
     def dispatch(connection: Connection, command: RemotingCommand) -> RemotingCommand:
         handled.append(command.code)
         if command.code == SLOW:
-            compute(BUDGET_S * 1000)
+            compute(Limits().iteration_budget_s * 1000)
         return RemotingCommand.response()
 
     server = await loopback.server(dispatch)
@@ -192,7 +192,7 @@ async def test_one_way_requests_behind_the_budget_are_handled(loopback: Loopback
 
     def dispatch(connection: Connection, command: RemotingCommand) -> None:
         handled.append(command.opaque)
-        compute(BUDGET_S * 1000)
+        compute(Limits().iteration_budget_s * 1000)
 
     server = await loopback.server(dispatch)
     peer = await loopback.peer(server)

@@ -24,6 +24,8 @@ PURE = (
     *("core_broker/state", "core_broker/filter", "core_broker/message"),
     *("trace/codec.py", "trace/scan.py", "trace/columns.py", "trace/attempts.py"),
     *("trace/timeline.py", "trace/facts.py", "namesrv/routes.py"),
+    *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
+    "core_broker/auth/acl1/permissions.py",
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

@@ -1,0 +1,1 @@
+"""Access control: who a request comes from, and what the account may do."""

@@ -1,8 +1,8 @@
 """The catalogue of commands: name, module and summary of each command.
 
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
-Names and aliases are RocketMQ 4.9.8's; upper and lower case are equal. RocketMQ has classes for the
-last four commands, but does not register the classes.
+Names and aliases are RocketMQ 4.9.8's, from createUser to copyAcl those of 5.3.3; upper and lower
+case are equal. RocketMQ has classes for the last four commands, but does not register the classes.
 """
 
 from typing import Final, NamedTuple
@@ -77,6 +77,18 @@ CATALOG: Final[dict[str, Entry]] = {
     "updateGlobalWhiteAddr": Entry(
         "access", "Update global white address for ACL config file in broker."
     ),
+    "createUser": Entry("users", "Create user to cluster."),
+    "updateUser": Entry("users", "Update user to cluster."),
+    "deleteUser": Entry("users", "Delete user from cluster."),
+    "getUser": Entry("users", "Get user from cluster."),
+    "listUser": Entry("users", "List user from cluster."),
+    "copyUser": Entry("users", "Copy user to cluster."),
+    "createAcl": Entry("acls", "Create acl to cluster."),
+    "updateAcl": Entry("acls", "Update acl to cluster."),
+    "deleteAcl": Entry("acls", "Delete acl from cluster."),
+    "getAcl": Entry("acls", "Get acl from cluster."),
+    "listAcl": Entry("acls", "List acl from cluster."),
+    "copyAcl": Entry("acls", "Copy acl to cluster."),
     "exportMetadata": Entry("exports", "Export metadata."),
     "exportConfigs": Entry("exports", "Export configs."),
     "exportMetrics": Entry("metrics", "Export metrics."),

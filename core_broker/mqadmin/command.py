@@ -133,6 +133,11 @@ def moment(*names: str, now: bool = False, **settings: Any) -> Callable[[F], F]:
     return _option(names, Moment(now=now), settings)
 
 
+def split_list(value: str | None) -> list[str]:
+    """Return the parts of a comma list, without blank parts."""
+    return [part.strip() for part in (value or "").split(",") if part.strip()]
+
+
 def rounds() -> Callable[[F], F]:
     """The option --rounds of polling commands; RocketMQ's commands poll until Ctrl-C."""
     return number("--rounds", default=0, help="number of rounds | default 0: until Ctrl-C")

@@ -318,6 +318,11 @@ ELSEWHERE = {
     *("producerConnection", "updateAclConfig", "deleteAclConfig"),
     *("clusterAclConfigVersion", "updateGlobalWhiteAddr"),
 }
+#: Commands tested in test_mqadmin_users.py, against scripted brokers and a broker with ACL 2.0.
+ELSEWHERE |= {
+    *("createUser", "updateUser", "deleteUser", "getUser", "listUser", "copyUser"),
+    *("createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl", "copyAcl"),
+}
 
 
 def test_every_command_is_tried() -> None:

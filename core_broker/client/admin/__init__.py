@@ -1,7 +1,7 @@
 """The admin client: the cluster requests of console, tools, tests and Spark.
 
-One file per noun: topics, groups, offsets, messages, brokers, name server, access. The admin client
-uses RocketMQ's protocol only, so it works on Gantry and on Apache RocketMQ; the exception is
+One file per noun: topics, groups, offsets, messages, brokers, name server, access, users. The admin
+client uses RocketMQ's protocol only, so it works on Gantry and on Apache RocketMQ; the exception is
 `inventory`, with Gantry's private request codes.
 """
 
@@ -13,6 +13,7 @@ from core_broker.client.admin.messages import MessageAdmin
 from core_broker.client.admin.name_server import NameServerAdmin
 from core_broker.client.admin.offsets import OffsetAdmin
 from core_broker.client.admin.topics import TopicAdmin
+from core_broker.client.admin.users import UserAdmin
 
 __all__ = ["AccessAccount", "AccessVersion", "AdminClient"]
 
@@ -26,6 +27,7 @@ class AdminClient(
     InventoryAdmin,
     NameServerAdmin,
     AccessAdmin,
+    UserAdmin,
 ):
     """Query and change a cluster: ``async with AdminClient("127.0.0.1:9876") as admin``.
 

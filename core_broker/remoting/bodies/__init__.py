@@ -5,10 +5,17 @@
     stats      offsets and rates                     clients    connected clients
     queues     locks and offsets of single queues    filters    filter expressions of groups
     inventory  whole-broker answers, private codes   codec      reading and writing
+    auth       users and access control lists
 
 Attributes are the JSON members in snake_case; None is an absent member.
 """
 
+from core_broker.remoting.bodies.auth import (
+    AclInfo,
+    PolicyEntryInfo,
+    PolicyInfo,
+    UserInfo,
+)
 from core_broker.remoting.bodies.clients import (
     ClientConnection,
     ConsumeMessageDirectlyResult,
@@ -124,6 +131,7 @@ __all__ = [
     "PERM_READ",
     "PERM_WRITE",
     "SUBSCRIBE_ALL",
+    "AclInfo",
     "BloomFilterData",
     "BrokerData",
     "BrokerStatsData",
@@ -163,6 +171,8 @@ __all__ = [
     "MessageQueueAssignment",
     "MessageQueueForC",
     "OffsetWrapper",
+    "PolicyEntryInfo",
+    "PolicyInfo",
     "ProcessQueueInfo",
     "ProducerConnection",
     "ProducerData",
@@ -191,6 +201,7 @@ __all__ = [
     "TopicRouteData",
     "TopicStatsTable",
     "UnlockBatchRequestBody",
+    "UserInfo",
     "decode_body",
     "decode_register_body",
     "decode_request",

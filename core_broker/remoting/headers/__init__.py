@@ -4,12 +4,25 @@
     consume   pulls, offsets, queries, requests to consumers
     manage    administration of a broker
     cluster   the name server
+    auth      users and access control lists of RocketMQ 5.3
 
 Attributes are the ext fields in snake_case. Fields without a default are required; None means
 absent.
 """
 
 from core_broker.remoting.ext_fields import Header
+from core_broker.remoting.headers.auth import (
+    CreateAclRequestHeader,
+    CreateUserRequestHeader,
+    DeleteAclRequestHeader,
+    DeleteUserRequestHeader,
+    GetAclRequestHeader,
+    GetUserRequestHeader,
+    ListAclsRequestHeader,
+    ListUsersRequestHeader,
+    UpdateAclRequestHeader,
+    UpdateUserRequestHeader,
+)
 from core_broker.remoting.headers.cluster import (
     AddWritePermOfBrokerRequestHeader,
     AddWritePermOfBrokerResponseHeader,
@@ -98,13 +111,18 @@ __all__ = [
     "ConsumeMessageDirectlyResultRequestHeader",
     "ConsumerSendMsgBackRequestHeader",
     "CreateAccessConfigRequestHeader",
+    "CreateAclRequestHeader",
     "CreateTopicRequestHeader",
+    "CreateUserRequestHeader",
     "DeleteAccessConfigRequestHeader",
+    "DeleteAclRequestHeader",
     "DeleteKVConfigRequestHeader",
     "DeleteSubscriptionGroupRequestHeader",
     "DeleteTopicFromNamesrvRequestHeader",
     "DeleteTopicRequestHeader",
+    "DeleteUserRequestHeader",
     "EndTransactionRequestHeader",
+    "GetAclRequestHeader",
     "GetBrokerAclConfigResponseHeader",
     "GetBrokerConfigResponseHeader",
     "GetConsumeStatsInBrokerHeader",
@@ -128,7 +146,10 @@ __all__ = [
     "GetTopicConfigRequestHeader",
     "GetTopicStatsInfoRequestHeader",
     "GetTopicsByClusterRequestHeader",
+    "GetUserRequestHeader",
     "Header",
+    "ListAclsRequestHeader",
+    "ListUsersRequestHeader",
     "NotifyConsumerIdsChangedRequestHeader",
     "PullMessageRequestHeader",
     "PullMessageResponseHeader",
@@ -157,8 +178,10 @@ __all__ = [
     "SendMessageResponseHeader",
     "UnRegisterBrokerRequestHeader",
     "UnregisterClientRequestHeader",
+    "UpdateAclRequestHeader",
     "UpdateConsumerOffsetRequestHeader",
     "UpdateGlobalWhiteAddrsConfigRequestHeader",
+    "UpdateUserRequestHeader",
     "ViewBrokerStatsDataRequestHeader",
     "ViewMessageRequestHeader",
     "WipeWritePermOfBrokerRequestHeader",

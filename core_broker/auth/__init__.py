@@ -1,1 +1,8 @@
-"""Access control: who a request comes from, and what the account may do."""
+"""Access control: who sends a request, and whether the account may.
+
+    contracts.py   interfaces between the gate, the rules of ACL 1.0 and those of ACL 2.0
+    gate.py        the one decision point of a server; all paths of a request ask the gate
+
+The server's paths ask a `Gate`. The gate asks the rules: `Rules` of RocketMQ's ACL 1.0, of ACL 2.0,
+or of both. A server without access control has no gate.
+"""

@@ -1,0 +1,120 @@
+"""Interfaces of access control: requests, identities, refusals and rules.
+
+Rules are one immutable generation of accounts and permissions. A reload makes new rules, and the
+gate replaces the old ones by one assignment: every decision uses rules of one generation.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from core_broker.errors import RequestRefused
+from core_broker.remoting.codes import LanguageCode
+
+
+class Request(NamedTuple):
+    """The part of a request that decides about access."""
+
+    code: int
+    version: int
+    language: LanguageCode
+    #: All ext fields, also AccessKey and Signature, as decoded text.
+    ext_fields: Mapping[str, str]
+    body: bytes | memoryview
+
+
+class Established(StrEnum):
+    """How an identity was established."""
+
+    SIGNATURE = "signature"
+    WHITE_LIST = "white list"
+    ACCOUNT_WHITE_LIST = "account white list"
+    #: The request code needs no identity: authenticationWhitelist, or authentication is off.
+    NOT_CHECKED = "not checked"
+
+
+class Identity(NamedTuple):
+    """The sender of a request."""
+
+    #: Access key or user name; "" when the request names no account.
+    account: str
+    is_admin: bool
+    how: Established
+
+
+class ResourceKind(StrEnum):
+    """Kind of a resource, with the names of ACL 2.0. ACL 1.0 has topics and groups only."""
+
+    TOPIC = "Topic"
+    GROUP = "Group"
+    CLUSTER = "Cluster"
+
+
+class Action(StrEnum):
+    """What a request does with a resource, with the names of ACL 2.0. ACL 1.0 has Pub and Sub."""
+
+    PUB = "Pub"
+    SUB = "Sub"
+    CREATE = "Create"
+    UPDATE = "Update"
+    DELETE = "Delete"
+    GET = "Get"
+    LIST = "List"
+
+
+class Decision(NamedTuple):
+    """The answer to "may the identity do the action", with the deciding rule as text."""
+
+    is_allowed: bool
+    #: The rule as the operator wrote it, for example `topicPerms: TopicA=PUB`.
+    rule: str
+    #: RocketMQ's remark of the refusal; "" when allowed.
+    remark: str = ""
+
+
+class Refusal(RequestRefused):
+    """A request that the rules refuse; becomes the answer with RocketMQ's code and remark.
+
+    `reason` is one of a few fixed words and labels metrics: "no-account", "unknown-account",
+    "disabled-account", "bad-signature", "no-permission", "admin-only", "unreadable", "replayed",
+    "backing-off" or "no-rules". `account` is the name as the request claims.
+    """
+
+    def __init__(
+        self,
+        code: int,
+        remark: str,
+        reason: str,
+        *,
+        account: str = "",
+        resource: str = "",
+        rule: str = "",
+    ) -> None:
+        super().__init__(code, remark)
+        self.reason = reason
+        self.account = account
+        #: `Topic:name`, `Group:name`, `Cluster:name`, or "".
+        self.resource = resource
+        self.rule = rule
+
+
+class Rules(Protocol):
+    """One immutable generation of the rules of ACL 1.0 or ACL 2.0.
+
+    `address` is the peer's IP address without port, as the socket reports the address. All methods
+    compute only: no I/O, no clock, no state that a later call could see.
+    """
+
+    #: Increases with every reload; shown in logs and /varz.
+    generation: int
+
+    def admit(self, address: str, request: Request) -> Identity:
+        """Authenticate a request and check everything that its code needs; raises Refusal."""
+
+    def identify(self, address: str, request: Request) -> Identity:
+        """Authenticate alone: white lists, account, signature; raises Refusal."""
+
+    def may(
+        self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action
+    ) -> Decision:
+        """Decide about one resource. An identity of a white list may do everything in ACL 1.0."""

@@ -1,0 +1,138 @@
+"""The decision point of a server: every request of every path passes the gate or is refused.
+
+The gate has the current rules of ACL 1.0, of ACL 2.0, or of both, and is closed without rules. With
+both, 1.0 and 2.0 decide, and a refusal of 2.0 is answered first. Compatible with RocketMQ
+5.3.2's NettyRemotingAbstract, which runs the hooks of 1.0 and then the pipeline of 2.0.
+
+Rules are replaced by one assignment, with an empty decision cache: no decision mixes rules of two
+generations. Only the event loop's thread uses a gate.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from core_broker.auth.contracts import (
+    Action,
+    Decision,
+    Identity,
+    Refusal,
+    Request,
+    ResourceKind,
+    Rules,
+)
+from core_broker.remoting.codes import ResponseCode
+
+#: Maximum remembered decisions of one generation; the cache is cleared when full.
+DECISIONS_MAX = 10_000
+
+NO_RULES = "access control is on, but no access rules are loaded; see the broker's log"
+
+_Question = tuple[Identity, str, ResourceKind, str, Action]
+
+
+class _Current(NamedTuple):
+    """The rules in force, and the decisions made with the rules."""
+
+    rules: tuple[Rules, ...]
+    decisions: dict[_Question, Decision]
+
+
+class Observer(Protocol):
+    """Is notified of every decision about a request of the gate."""
+
+    def before(self, address: str, request: Request) -> None:
+        """Called before the rules; raises Refusal to refuse the request."""
+
+    def admitted(self, address: str, request: Request, identity: Identity) -> None:
+        """Called after the rules admitted the request; raises Refusal to refuse the request."""
+
+    def refused(self, address: str, request: Request, refusal: Refusal) -> None:
+        """Called once for each refused request."""
+
+
+class Gate:
+    """Admits requests by the current rules. `observers` count, audit and restrict further."""
+
+    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
+        self._observers = observers
+        self._current = _Current((), {})
+        self._acl1: Rules | None = None
+        self._acl2: Rules | None = None
+        #: Called after each change of the rules; fast paths drop what they remember.
+        self.on_change: list[Callable[[], None]] = []
+
+    @property
+    def generations(self) -> tuple[int, ...]:
+        """The generations of the rules in force, 1.0 before 2.0."""
+        return tuple(rules.generation for rules in self._current.rules)
+
+    def use_acl1(self, rules: Rules) -> None:
+        """Replace the rules of ACL 1.0; requests from now on are decided by the new rules."""
+        self._acl1 = rules
+        self._swap()
+
+    def use_acl2(self, rules: Rules) -> None:
+        """Replace the rules of ACL 2.0; requests from now on are decided by the new rules."""
+        self._acl2 = rules
+        self._swap()
+
+    def _swap(self) -> None:
+        rules = tuple(each for each in (self._acl1, self._acl2) if each is not None)
+        self._current = _Current(rules, {})
+        for notify in self.on_change:
+            notify()
+
+    def admit(self, address: str, request: Request) -> Identity:
+        """Return the sender of a request that may be handled; raises Refusal."""
+        rules = self._current.rules
+        try:
+            for observer in self._observers:
+                observer.before(address, request)
+            identity = _decide([each.admit for each in rules], address, request)
+            for observer in self._observers:
+                observer.admitted(address, request, identity)
+        except Refusal as refusal:
+            for observer in self._observers:
+                observer.refused(address, request, refusal)
+            raise
+        return identity
+
+    def identify(self, address: str, request: Request) -> Identity:
+        """Return the sender of an admitted request, for a handler that needs the account.
+
+        Raises Refusal. Observers are not notified.
+        """
+        return _decide([each.identify for each in self._current.rules], address, request)
+
+    def may(
+        self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action
+    ) -> Decision:
+        """Decide about one resource, from the cache or by the rules."""
+        rules, decisions = self._current
+        question = (identity, address, kind, name, action)
+        decision = decisions.get(question)
+        if decision is None:
+            made = [each.may(identity, address, kind, name, action) for each in reversed(rules)]
+            refusals = [each for each in made if not each.is_allowed]
+            decision = (refusals or made or [Decision(False, "", NO_RULES)])[0]
+            if len(decisions) >= DECISIONS_MAX:
+                decisions.clear()
+            decisions[question] = decision
+        return decision
+
+
+def _decide(
+    questions: Sequence[Callable[[str, Request], Identity]], address: str, request: Request
+) -> Identity:
+    """Ask all rules; returns the last identity, raises the last refusal."""
+    identity, refused = None, None
+    for ask in questions:
+        try:
+            identity = ask(address, request)
+        except Refusal as refusal:
+            refused = refusal
+    if refused is not None:
+        raise refused
+    if identity is None:
+        raise Refusal(ResponseCode.SYSTEM_ERROR, NO_RULES, "no-rules")
+    return identity

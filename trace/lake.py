@@ -15,9 +15,7 @@ not at all; a killed run leaves only unreferenced folders. Hours are UTC. Runs a
 replace derived tables by the hour. An hour whose events changed after the derivation is stale.
 """
 
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +24,7 @@ from typing import Final
 
 import msgspec
 
+from core_broker.durable_files import replace_file
 from core_broker.errors import GantryError
 from trace import tables
 
@@ -38,6 +37,7 @@ SLOW: Final = tables.SLOW.name
 DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
 DATASETS: Final = (EVENTS, *DERIVED)
 STAGING: Final = "staging"
+SNAPSHOT_FILE: Final = "snapshot.json"
 HOUR_MS: Final = 3_600_000
 LAKE_VERSION: Final = 2
 #: A version with the same events, but fewer columns in the rollups.
@@ -86,7 +86,7 @@ class Lake:
 
     def snapshot(self) -> Snapshot:
         """The last commit; an empty snapshot before the first commit."""
-        path = self.root / "snapshot.json"
+        path = self.root / SNAPSHOT_FILE
         try:
             snapshot = msgspec.json.decode(path.read_bytes(), type=Snapshot)
         except FileNotFoundError:
@@ -101,19 +101,7 @@ class Lake:
 
     def commit(self, snapshot: Snapshot) -> None:
         """Make `snapshot` the content of the lake. All its files must be complete."""
-        self.root.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=self.root, prefix="snapshot-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(snapshot))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(draft).chmod(0o644)
-        Path(draft).replace(self.root / "snapshot.json")
-        folder = os.open(self.root, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_file(self.root / SNAPSHOT_FILE, [msgspec.json.encode(snapshot)])
 
     def dataset(self, name: str) -> Path:
         return self.root / name

@@ -114,7 +114,7 @@ async def topic_ends(admin: AdminClient, cluster: Cluster) -> list[int]:
 
 def source_read(cluster: Cluster) -> None:
     """The reader as in a Spark worker."""
-    options = ReadOptions(cluster.namesrv_addr, TRACE_TOPIC)
+    options = ReadOptions(namesrv=cluster.namesrv_addr, topic=TRACE_TOPIC)
     for queue in fetch_bounds(cluster.namesrv_addr, TRACE_TOPIC):
         part = QueueRange(queue.broker_name, queue.queue_id, queue.offset_min, queue.offset_max)
         for _ in read_range(options, part, NARROW):

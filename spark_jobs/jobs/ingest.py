@@ -204,7 +204,10 @@ def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":
     from trace.columns import MESSAGE_COLUMNS
 
     options = ReadOptions(
-        job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms, fail_on_data_loss=False
+        namesrv=job.namesrv,
+        topic=job.topic,
+        retry_timeout_ms=job.retry_timeout_ms,
+        fail_on_data_loss=False,
     )
     parts = slices(ranges, job.rows_per_task)
     return [partial(read_range, options, part, MESSAGE_COLUMNS) for part in parts]

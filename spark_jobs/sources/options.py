@@ -2,23 +2,21 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from core_broker.client import AclRpcHook
 from core_broker.client.subscription import build_subscription
 from core_broker.errors import ClientError
 from core_broker.message.topics import TOOLS_CONSUMER_GROUP
+from spark_jobs.sources.connection import CONNECTION_OPTION_NAMES, Connection, check_key_pair
 from spark_jobs.sources.offsets import EARLIEST, LATEST, Offsets, parse_offsets
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions(Connection):
     """Options of a read. Picklable: created on the driver, used in every worker."""
 
-    #: `namesrv`: name server addresses, `host:port;host:port`. Required.
-    namesrv: str
     #: `topic`. Required.
     topic: str
     #: `startingOffsets`: earliest (default), latest, or JSON by broker and queue.
@@ -44,26 +42,12 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
     #: `failOnDataLoss`: whether expired messages raise an error; false continues without them.
     fail_on_data_loss: bool = True
-    #: `requestTimeoutMs`: timeout of one request.
-    request_timeout_ms: int = 5000
-    #: `retryTimeoutMs`: total time for retries while a broker is unreachable.
-    retry_timeout_ms: int = 60_000
     #: `maxRowsPerSecond`: maximum read rate of one task; 0 means unlimited.
     rows_per_second_max: int = 0
-    #: `accessKey` and `secretKey`: sign requests, for brokers with access control.
-    access_key: str = ""
-    secret_key: str = field(default="", repr=False)
-    #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
-    security_token: str = field(default="", repr=False)
-
-    @property
-    def hooks(self) -> list[AclRpcHook]:
-        """The signing hooks of a client; a new list for each client."""
-        return signing_hooks(self.access_key, self.secret_key, self.security_token)
 
 
 OPTION_NAMES: Final = {
-    "namesrv": "namesrv",
+    **CONNECTION_OPTION_NAMES,
     "topic": "topic",
     "startingOffsets": "starting_offsets",
     "endingOffsets": "ending_offsets",
@@ -75,12 +59,7 @@ OPTION_NAMES: Final = {
     "maxRowsPerBatch": "rows_per_batch_max",
     "columns": "columns",
     "failOnDataLoss": "fail_on_data_loss",
-    "requestTimeoutMs": "request_timeout_ms",
-    "retryTimeoutMs": "retry_timeout_ms",
     "maxRowsPerSecond": "rows_per_second_max",
-    "accessKey": "access_key",
-    "secretKey": "secret_key",
-    "securityToken": "security_token",
 }
 _ONE_OF: Final = (
     ("startingOffsets", "startingTimestamp"),
@@ -141,17 +120,6 @@ def _value(key: str, text: str, known_columns: tuple[str, ...]) -> object:
     if key.startswith("max") or key.endswith("Ms"):
         return positive(key, text)
     return text.strip()
-
-
-def check_key_pair(texts: Mapping[str, str]) -> None:
-    """Raise ClientError for an access key without a secret key, or the reverse."""
-    if bool(texts.get("accessKey", "").strip()) != bool(texts.get("secretKey", "").strip()):
-        raise ClientError("accessKey and secretKey go together.")
-
-
-def signing_hooks(access_key: str, secret_key: str, security_token: str) -> list[AclRpcHook]:
-    """The hooks that sign the requests of a client; none without an access key."""
-    return [AclRpcHook(access_key, secret_key, security_token or None)] if access_key else []
 
 
 def column_names(text: str, known_columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
 """Options of writes to the data source `rocketmq`, parsed from Spark's option strings. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from core_broker.client import AclRpcHook
 from core_broker.errors import ClientError
 from core_broker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from core_broker.message.topics import validate_group, validate_topic
-from spark_jobs.sources.options import check_key_pair, checked_names, flag, positive, signing_hooks
+from spark_jobs.sources.connection import CONNECTION_OPTION_NAMES, Connection, check_key_pair
+from spark_jobs.sources.options import checked_names, flag, positive
 
 #: Maximum of `maxRequestsInFlight`.
 REQUESTS_IN_FLIGHT_MAX: Final = 256
@@ -16,12 +16,10 @@ REQUESTS_IN_FLIGHT_MAX: Final = 256
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions(Connection):
     """Options of a write. Picklable: created on the driver, used in every worker."""
 
-    #: `namesrv`: name server addresses, `host:port;host:port`. Required.
-    namesrv: str
     #: `topic`: the topic of every row. Without the option, the column `topic` names the topic.
     topic: str = ""
     #: `group`: the producer group.
@@ -37,25 +35,10 @@ class WriteOptions:
     request_bytes_max: int = 256 * 1024
     #: `maxRequestsInFlight`: maximum number of concurrent requests of one task.
     requests_in_flight_max: int = 8
-    #: `requestTimeoutMs`: timeout of one send, ms.
-    request_timeout_ms: int = 5000
-    #: `retryTimeoutMs`: total time for retries of one request while a broker is unreachable or
-    #: busy, ms.
-    retry_timeout_ms: int = 60_000
-    #: `accessKey` and `secretKey`: sign requests, for brokers with access control.
-    access_key: str = ""
-    secret_key: str = field(default="", repr=False)
-    #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
-    security_token: str = field(default="", repr=False)
-
-    @property
-    def hooks(self) -> list[AclRpcHook]:
-        """The signing hooks of a client; a new list for each client."""
-        return signing_hooks(self.access_key, self.secret_key, self.security_token)
 
 
 WRITE_OPTION_NAMES: Final = {
-    "namesrv": "namesrv",
+    **CONNECTION_OPTION_NAMES,
     "topic": "topic",
     "group": "group",
     "orderingColumn": "ordering_column",
@@ -63,11 +46,6 @@ WRITE_OPTION_NAMES: Final = {
     "maxMessageBytes": "message_bytes_max",
     "maxRequestBytes": "request_bytes_max",
     "maxRequestsInFlight": "requests_in_flight_max",
-    "requestTimeoutMs": "request_timeout_ms",
-    "retryTimeoutMs": "retry_timeout_ms",
-    "accessKey": "access_key",
-    "secretKey": "secret_key",
-    "securityToken": "security_token",
 }
 
 

@@ -36,8 +36,8 @@ def options(
     cluster: Cluster, topic: str, *, retry_ms: int = 20_000, fail: bool = True
 ) -> ReadOptions:
     return ReadOptions(
-        cluster.namesrv_addr,
-        topic,
+        namesrv=cluster.namesrv_addr,
+        topic=topic,
         fail_on_data_loss=fail,
         request_timeout_ms=1000,
         retry_timeout_ms=retry_ms,

@@ -21,7 +21,7 @@ from spark_jobs.sources.queues import WriteError
 from spark_jobs.sources.sink_rows import SINK_COLUMNS, Placement, RowReader, check_schema
 from spark_jobs.sources.write_options import WRITE_OPTION_NAMES, WriteOptions, write_options
 
-OPTIONS = WriteOptions("a:1", topic="orders")
+OPTIONS = WriteOptions(namesrv="a:1", topic="orders")
 TYPES: dict[str, pyarrow.DataType] = {
     "keys": pyarrow.list_(pyarrow.string()),
     "properties": pyarrow.map_(pyarrow.string(), pyarrow.string()),
@@ -97,7 +97,9 @@ def test_wrong_columns_are_refused(
     columns: dict[str, Any], options: dict[str, str], said: str
 ) -> None:
     with pytest.raises(ClientError, match=said):
-        check_schema(schema(**columns), WriteOptions("a:1", **{"topic": "orders", **options}))
+        check_schema(
+            schema(**columns), WriteOptions(namesrv="a:1", **{"topic": "orders", **options})
+        )
 
 
 def test_a_column_twice_is_refused() -> None:
@@ -115,7 +117,7 @@ def test_rows_become_messages() -> None:
         properties=[[("city", "Bern")], None, []],
         queue_id=[3, None, 0],
     )
-    [made] = RowReader(WriteOptions("a:1")).chunks(rows)
+    [made] = RowReader(WriteOptions(namesrv="a:1")).chunks(rows)
     assert {topic: [m.body for m, _ in found] for topic, found in made.items()} == {
         "a": [b"one", b"drei"],
         "b": [b"two"],
@@ -168,7 +170,7 @@ def test_wrong_rows_are_refused(cells: dict[str, Any], said: str) -> None:
     }
     for name in {"topic", "body"} & cells.keys():
         values[name][1] = cells[name]
-    reader = RowReader(WriteOptions("a:1", message_bytes_max=100))
+    reader = RowReader(WriteOptions(namesrv="a:1", message_bytes_max=100))
     with pytest.raises(WriteError, match=said) as raised:
         list(reader.chunks(batch(**values)))
     assert str(raised.value).startswith("Row 2 of the task: ")
@@ -176,7 +178,7 @@ def test_wrong_rows_are_refused(cells: dict[str, Any], said: str) -> None:
 
 def test_reserved_properties_can_be_dropped() -> None:
     rows = batch(body=["b"], properties=[[("UNIQ_KEY", "1"), ("TAGS", "T"), ("mine", "2")]])
-    [made] = RowReader(WriteOptions("a:1", topic="orders", drop_reserved=True)).chunks(rows)
+    [made] = RowReader(WriteOptions(namesrv="a:1", topic="orders", drop_reserved=True)).chunks(rows)
     [(message, _)] = made["orders"]
     assert (message.properties["mine"], message.tags) == ("2", None)
     assert message.msg_id != "1"

@@ -1,0 +1,50 @@
+"""The connection of a read or write of the data source `rocketmq` to its cluster. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core_broker.client import AclRpcHook
+from core_broker.errors import ClientError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Options of reads and writes. Picklable: created on the driver, used in every worker."""
+
+    #: `namesrv`: name server addresses, `host:port;host:port`. Required.
+    namesrv: str
+    #: `requestTimeoutMs`: timeout of one request, ms.
+    request_timeout_ms: int = 5000
+    #: `retryTimeoutMs`: total time for retries of one request while a broker is unreachable or
+    #: busy, ms.
+    retry_timeout_ms: int = 60_000
+    #: `accessKey` and `secretKey`: sign requests, for brokers with access control.
+    access_key: str = ""
+    secret_key: str = field(default="", repr=False)
+    #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
+    security_token: str = field(default="", repr=False)
+
+    @property
+    def hooks(self) -> list[AclRpcHook]:
+        """The hooks that sign the requests of a client, a new list for each client; none without an
+        access key."""
+        if not self.access_key:
+            return []
+        return [AclRpcHook(self.access_key, self.secret_key, self.security_token or None)]
+
+
+CONNECTION_OPTION_NAMES: Final = {
+    "namesrv": "namesrv",
+    "requestTimeoutMs": "request_timeout_ms",
+    "retryTimeoutMs": "retry_timeout_ms",
+    "accessKey": "access_key",
+    "secretKey": "secret_key",
+    "securityToken": "security_token",
+}
+
+
+def check_key_pair(texts: Mapping[str, str]) -> None:
+    """Raise ClientError for an access key without a secret key, or the reverse."""
+    if bool(texts.get("accessKey", "").strip()) != bool(texts.get("secretKey", "").strip()):
+        raise ClientError("accessKey and secretKey go together.")

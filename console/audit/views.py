@@ -1,9 +1,7 @@
 """Pages of the audit log: filtered rows and export."""
 
-import csv
 import json
 from collections.abc import Iterator
-from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from console.audit.filters import AuditFilter
 from console.audit.models import AuditRow, Result
 from console.frame.access import Need, needs
+from console.frame.csv_cells import csv_line
 from console.frame.forms import TablerForm
 from console.frame.pages import Crumb, Page
 
@@ -150,23 +149,14 @@ def json_lines(rows: Any) -> Iterator[str]:
 
 def csv_lines(rows: Any) -> Iterator[str]:
     """Yield CSV lines. Cells are escaped, so that a spreadsheet runs no formula from user input."""
-    buffer = StringIO()
-    writer = csv.writer(buffer)
-    writer.writerow(FIELDS)
+    yield csv_line(FIELDS)
     for row in rows.iterator(chunk_size=ROWS_AT_ONCE):
-        cells = row_dict(row)
-        writer.writerow([csv_cell(name, cells[name]) for name in FIELDS])
-        yield buffer.getvalue()
-        buffer.seek(0)
-        buffer.truncate()
-    yield buffer.getvalue()
+        yield csv_line(_cell(name, value) for name, value in row_dict(row).items())
 
 
-def csv_cell(name: str, value: Any) -> str:
-    if value is None:
-        return ""
-    text = json.dumps(value, ensure_ascii=False) if name in STATES else str(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+def _cell(name: str, value: Any) -> Any:
+    is_json = name in STATES and value is not None
+    return json.dumps(value, ensure_ascii=False) if is_json else value
 
 
 EXPORTS = {"csv": (csv_lines, "text/csv"), "jsonl": (json_lines, "application/jsonl")}

@@ -1,7 +1,5 @@
 """/dlqMessage/…: list, resend and export of dead letters."""
 
-import csv
-from io import StringIO
 from typing import Any
 
 from django.http import HttpResponse
@@ -11,10 +9,10 @@ from rest_framework.response import Response
 
 from console.areas.deadletters.ledger import resend
 from console.audit.recording import audited
-from console.audit.views import csv_cell
 from console.classic.base import ClassicCall, success
 from console.classic.messages import message_view, one_message, page_of, read_body
 from console.frame.access import Need, needs
+from console.frame.csv_cells import csv_line
 from console.gateway import GatewayError, NotFound, Unusable
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Outcome, Plan, Result
 from core_broker.message.topics import dlq_topic
@@ -90,12 +88,8 @@ class Export(ClassicCall):
         if message.topic != dlq_topic(group):
             raise NotFound(_("The group has no such dead letter."))
         view = message_view(message)
-        buffer = StringIO()
-        writer = csv.writer(buffer)
-        writer.writerow(COLUMNS)
-        writer.writerow([csv_cell(name, view[name]) for name in COLUMNS])
         return HttpResponse(
-            buffer.getvalue(),
+            csv_line(COLUMNS) + csv_line(view[name] for name in COLUMNS),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": 'attachment; filename="dlq.csv"'},
         )

@@ -1,8 +1,6 @@
 """Export of dead letters: JSON Lines or CSV."""
 
 import base64
-import csv
-import io
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,6 +9,7 @@ import msgspec
 
 from console.areas.deadletters.states import DeadLetter, dead_letters
 from console.areas.messages.body import is_text
+from console.frame.csv_cells import csv_line
 from console.gateway import Cluster
 from console.gateway.dead_letters.search import DeadLetterFilter, search
 from core_broker.errors import ProtocolError
@@ -33,8 +32,6 @@ COLUMNS: Final = (
     "body_encoding",
     "properties",
 )
-#: First characters of a spreadsheet formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def exported(cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str) -> Iterator[bytes]:
@@ -51,7 +48,7 @@ def _pieces(
     cluster: Cluster, group: str, wanted: DeadLetterFilter, kind: str, page: Any
 ) -> Iterator[bytes]:
     if kind == "csv":
-        yield _csv_line(COLUMNS)
+        yield csv_line(COLUMNS).encode()
     count = 0
     while True:
         for letter in dead_letters(cluster.name, page.rows):
@@ -60,7 +57,7 @@ def _pieces(
             count += 1
             row = _row(letter)
             yield (
-                _csv_line([_cell(row[name]) for name in COLUMNS])
+                csv_line([_cell(row[name]) for name in COLUMNS]).encode()
                 if kind == "csv"
                 else msgspec.json.encode(row) + b"\n"
             )
@@ -100,11 +97,4 @@ def _row(letter: DeadLetter) -> dict[str, Any]:
 def _cell(value: Any) -> str:
     if isinstance(value, list):
         value = " ".join(value)
-    text = msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _csv_line(cells: Any) -> bytes:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode()
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)

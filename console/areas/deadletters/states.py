@@ -1,13 +1,12 @@
 """States of dead letters by the ledger: open, resent, discarded."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
-from itertools import islice
 from operator import or_
-from typing import Any, TypeVar
+from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q
 from django.utils.text import format_lazy
@@ -20,13 +19,12 @@ from console.gateway import Cluster, GatewayError
 from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
 from console.gateway.dead_letters.summary import dead_letters_by_id
 from console.gateway.messages.stored import MessageRef
+from console.services.exports.tables import batched
 
 #: Maximum ids that a filter by state passes to the search.
 STATE_IDS_MAX = 10_000
 #: Groups per COUNT statement.
 GROUPS_AT_ONCE = 100
-
-T = TypeVar("T")
 
 
 class DeadLetterState(StrEnum):
@@ -162,10 +160,3 @@ def restore(cluster: str, group: str, ids: Sequence[str]) -> int:
         cluster=cluster, group=group, offset_msg_id__in={each.upper() for each in ids}
     )
     return rows.delete()[0]
-
-
-def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most `size` items."""
-    rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part

@@ -1,6 +1,5 @@
 """Items of the analytics resources as files: CSV, JSON, Parquet. Pure."""
 
-import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -8,10 +7,9 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 
-Row = Mapping[str, Any]
+from console.frame.csv_cells import csv_line
 
-#: First characters of formulas in spreadsheets; names in traces come from clients.
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+Row = Mapping[str, Any]
 
 
 def flat(row: Row, prefix: str = "") -> dict[str, Any]:
@@ -29,16 +27,8 @@ def as_csv(rows: Sequence[Row]) -> bytes:
     """CSV with a header line; unknown values are empty fields."""
     if not rows:
         return b""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _escape_formula(value) for name, value in row.items()})
-    return text.getvalue().encode()
-
-
-def _escape_formula(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    lines = [csv_line(rows[0]), *(csv_line(row.values()) for row in rows)]
+    return "".join(lines).encode()
 
 
 def as_json(rows: Sequence[Row]) -> bytes:

@@ -7,8 +7,6 @@ Cells never hold formulas: a CSV text that starts like a formula gets an apostro
 cells have the type text. None becomes null in JSON, and an empty cell in CSV and XLSX.
 """
 
-import csv
-import io
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +14,8 @@ from typing import IO, Any, Final, Protocol
 
 import msgspec
 import xlsxwriter
+
+from console.frame.csv_cells import csv_line
 
 #: File formats by file name suffix.
 FORMATS: Final = {"jsonl": "JSON Lines", "csv": "CSV", "xlsx": "XLSX"}
@@ -25,8 +25,6 @@ ROWS_MAX: Final = 1_000_000
 ROWS_USUAL: Final = 100_000
 #: Maximum row count of an XLSX file: spreadsheet programs load the whole file into memory.
 SHEET_ROWS_MAX: Final = 200_000
-#: First characters of formulas in spreadsheet programs.
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 #: Maximum text length of an XLSX cell, characters.
 CELL_CHARS_MAX: Final = 32_767
 #: Block size of file copies, bytes.
@@ -73,10 +71,10 @@ class _Csv:
         self._output = output
         self._columns = columns
         # Spreadsheet programs detect UTF-8 by the byte-order mark.
-        output.write(b"\xef\xbb\xbf" + _csv_line(columns))
+        output.write(b"\xef\xbb\xbf" + _encoded(columns))
 
     def write(self, row: dict[str, Any]) -> None:
-        self._output.write(_csv_line([_escape_formula(_cell(row[name])) for name in self._columns]))
+        self._output.write(_encoded([_cell(row[name]) for name in self._columns]))
 
 
 class _Sheet:
@@ -128,13 +126,5 @@ def _cell(value: Any) -> Any:
     return value
 
 
-def _escape_formula(value: Any) -> Any:
-    if isinstance(value, str) and value.lstrip(" ").startswith(FORMULA_STARTS):
-        return f"'{value}"
-    return value
-
-
-def _csv_line(cells: Any) -> bytes:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode("utf-8", "backslashreplace")
+def _encoded(cells: Sequence[Any]) -> bytes:
+    return csv_line(cells).encode("utf-8", "backslashreplace")

@@ -115,6 +115,7 @@ def numbered_parts(
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of at most `size` items, in order."""
     rest = iter(items)
     while part := list(islice(rest, size)):
         yield part

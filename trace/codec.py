@@ -153,7 +153,7 @@ def decode_trace(body: bytes | str) -> DecodedTrace:
     """Decode the body of a trace message. Never raises, for any bytes."""
     text = body if isinstance(body, str) else body.decode("utf-8", "replace")
     data = text.encode("utf-8", "replace")
-    records_max = scan.records_max(data, bodies=1)
+    records_max = scan.records_max(data.count(2), data.count(1), bodies=1)
     heads, spans, numbers = (
         memoryview(array(code, bytes(array(code).itemsize * width * records_max)))
         for code, width in (("i", scan.HEADS), ("i", scan.SPANS), ("q", scan.NUMBERS_WIDTH))
@@ -172,9 +172,9 @@ def decode_trace(body: bytes | str) -> DecodedTrace:
     return DecodedTrace(records, broken, count - len(records))
 
 
-def broken_text(data: bytes, numbers: Sequence[int]) -> str:
+def broken_text(data: scan.View, numbers: Sequence[int]) -> str:
     """The text of a broken record in `data`, truncated; `numbers` come from the scan."""
-    return data[numbers[1] : numbers[2]].decode()[:BROKEN_TEXT_CHARS_MAX]
+    return bytes(data[numbers[1] : numbers[2]]).decode()[:BROKEN_TEXT_CHARS_MAX]
 
 
 def encode_trace(records: Iterable[TraceRecord]) -> bytes:

@@ -35,11 +35,13 @@ def decode_events(messages: "RecordBatch") -> "RecordBatch":
     import pyarrow
 
     offsets, data = _text(messages.column("body"))
-    records_max = scan.records_max(data, len(messages))
+    terminators, separators = (int(numpy.count_nonzero(data == each)) for each in (2, 1))
+    records_max = scan.records_max(terminators, separators, len(messages))
     heads = numpy.empty((records_max, scan.HEADS), numpy.int32)
     spans = numpy.empty((records_max, scan.SPANS), numpy.int32)
     numbers = numpy.empty((records_max, scan.NUMBERS_WIDTH), numpy.int64)
-    count = scan.scan_bodies(data, _flat(offsets), _flat(heads), _flat(spans), _flat(numbers))
+    text = data.data
+    count = scan.scan_bodies(text, _flat(offsets), _flat(heads), _flat(spans), _flat(numbers))
     heads, spans, numbers = heads[:count], spans[:count], numbers[:count]
 
     message, kind = pyarrow.array(heads[:, 0]), heads[:, 2]
@@ -54,11 +56,11 @@ def decode_events(messages: "RecordBatch") -> "RecordBatch":
         "record_index": heads[:, 1],
         "stored_ms": stored_ms,
         "kind": pyarrow.DictionaryArray.from_arrays(kind, [*scan.KINDS, BROKEN]),
-        "raw": _raw(data, numbers, numpy.flatnonzero(is_broken), count),
+        "raw": _raw(text, numbers, numpy.flatnonzero(is_broken), count),
     }
     for place, name in enumerate(scan.TEXTS):
         column = "group_name" if name == "group" else name
-        columns[column] = _texts(data, spans, place)
+        columns[column] = _texts(text, spans, place)
     for place, name in enumerate(scan.NUMBERS):
         is_null = bits & scan.NUMBER_BIT << place == 0
         columns[name] = pyarrow.array(numpy.ascontiguousarray(numbers[:, place]), mask=is_null)
@@ -89,8 +91,11 @@ def arrow_schema(table: Table) -> "Schema":
     return pyarrow.schema([(column.name, types[column.type]) for column in table.columns])
 
 
-def _text(bodies: "Array[Any]") -> "tuple[NDArray[numpy.int32], bytes]":
-    """The begin of each body, and all bodies; invalid UTF-8 bytes become U+FFFD."""
+def _text(bodies: "Array[Any]") -> "tuple[NDArray[numpy.int32], NDArray[numpy.uint8]]":
+    """The begin of each body in the text of all bodies; invalid UTF-8 bytes become U+FFFD.
+
+    The last number is the length of the text.
+    """
     import numpy
     import pyarrow
 
@@ -101,10 +106,12 @@ def _text(bodies: "Array[Any]") -> "tuple[NDArray[numpy.int32], bytes]":
         bodies = pyarrow.array(valid, pyarrow.string()).cast(pyarrow.binary())
     _, ends, data = bodies.buffers()
     offsets = numpy.frombuffer(ends, numpy.int32)[bodies.offset : bodies.offset + len(bodies) + 1]
-    return offsets, data.to_pybytes() if data is not None else b""
+    first, end = offsets[[0, -1]] if len(offsets) else (0, 0)
+    text = numpy.frombuffer(data or b"", numpy.uint8)[first:end]
+    return offsets - first, text
 
 
-def _texts(data: bytes, spans: "NDArray[numpy.int32]", place: int) -> "Array[Any]":
+def _texts(data: scan.View, spans: "NDArray[numpy.int32]", place: int) -> "Array[Any]":
     """The texts at `place`, null where the kind lacks the value."""
     import numpy
     import pyarrow
@@ -123,7 +130,7 @@ def _texts(data: bytes, spans: "NDArray[numpy.int32]", place: int) -> "Array[Any
 
 
 def _raw(
-    data: bytes, numbers: "NDArray[numpy.int64]", broken: "NDArray[numpy.intp]", count: int
+    data: scan.View, numbers: "NDArray[numpy.int64]", broken: "NDArray[numpy.intp]", count: int
 ) -> "Array[Any]":
     """The texts of the broken records; null for all other records."""
     import pyarrow

@@ -64,9 +64,9 @@ _FLAG_FIELDS: Final = bytes(field for fields in FLAGS.values() for field in fiel
 _SUB_AFTER: Final = KINDS.index("SubAfter")
 
 
-def records_max(data: bytes, bodies: int) -> int:
-    """Maximum number of records in `bodies` bodies with the text `data`."""
-    return data.count(2) + data.count(1) // 7 + bodies
+def records_max(terminators: int, separators: int, bodies: int) -> int:
+    """Maximum number of records in `bodies` bodies with so many terminators and separators."""
+    return terminators + separators // 7 + bodies
 
 
 def scan_bodies(data: View, offsets: View, heads: Array, spans: Array, numbers: Array) -> int:

@@ -275,3 +275,24 @@ def test_an_implausible_timestamp_is_replaced_by_the_store_time() -> None:
         events[0]["timestamp_ms"]: events[0]["event_ms"] for events in decoded(bodies).values()
     }
     assert found == event_ms_by_clock
+
+
+def test_a_slice_of_messages_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a slice must not grow with the batch that the slice is part of."""
+    bodies = [*old_and_odd_bodies(), *mangled_bodies(100)]
+    whole = messages_of(bodies)
+    events = decode_events(whole).to_pylist()
+    lengths = []
+
+    def scan_bodies(data: Any, *arrays: Any) -> int:
+        lengths.append(len(data))
+        return scan_bodies_before(data, *arrays)
+
+    scan_bodies_before = scan.scan_bodies
+    monkeypatch.setattr(scan, "scan_bodies", scan_bodies)
+    for begin in range(0, len(bodies), 10):
+        part = range(begin, min(begin + 10, len(bodies)))
+        expected = [event for event in events if event["queue_offset"] in part]
+        assert decode_events(whole.slice(begin, 10)).to_pylist() == expected
+    replaced = [body.decode("utf-8", "replace").encode() for body in bodies]
+    assert sum(lengths) == sum(map(len, replaced))

@@ -115,7 +115,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
     compiled = compiled_fast_path(ctx, requests)
-    server = broker_server(ctx, requests, compiled, PythonFastPath(ctx, requests.turn))
+    server = broker_server(ctx, requests, compiled, python_fast_path(ctx, requests))
     return Parts(
         ctx=ctx,
         requests=requests,
@@ -131,8 +131,11 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
 
 
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
-    """Make the compiled fast path and connect the processors; None where no kernel is compiled."""
-    if not has_kernel():
+    """Make the compiled fast path and connect the processors.
+
+    None where no kernel is compiled, and with access control: the slow path asks the gate.
+    """
+    if ctx.gate is not None or not has_kernel():
         return None
     from core_broker.fastpath.compiled import CompiledFastPath
 
@@ -140,6 +143,11 @@ def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledF
     requests.pulls.use_fast_path(compiled.pulls)
     requests.clients.use_cache(compiled.heartbeats)
     return compiled
+
+
+def python_fast_path(ctx: BrokerContext, requests: RequestTable) -> PythonFastPath | None:
+    """Make the fast path in Python; None with access control: the slow path asks the gate."""
+    return PythonFastPath(ctx, requests.turn) if ctx.gate is None else None
 
 
 def broker_server(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from core_broker.auth.gate import Gate
 from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
 from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
@@ -114,6 +115,8 @@ class BrokerContext:
     locks: QueueLocks = field(default_factory=QueueLocks)
     slow_groups: SlowGroups = field(default_factory=SlowGroups)
     day_totals: DayTotals = field(default_factory=DayTotals)
+    #: Admits requests; None without access control. Set before the first request.
+    gate: Gate | None = None
     #: The file of the -c option, which request code 25 rewrites; None without the option.
     settings_file: SavedFile | None = None
     vip_port: int = 0

@@ -1,11 +1,13 @@
 """The table of request codes and their handlers.
 
-Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). RocketMQ 5 added codes;
-the handlers for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 and 907.
+Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Flow control refuses
+before access control, as in RocketMQ's NettyRemotingAbstract. RocketMQ 5 added codes; the handlers
+for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 and 907.
 """
 
 from functools import partial
 
+from core_broker.auth.contracts import Request
 from core_broker.processors.access import access_handlers
 from core_broker.processors.assignments import AssignmentProcessor
 from core_broker.processors.cleaning import CleaningProcessor
@@ -51,6 +53,8 @@ class RequestTable:
         self.clients = ClientProcessor(ctx)
         self.runtime_info = RuntimeInfoProcessor(ctx)
         self._handlers = {**self._data_path(), **self._administration()}
+        self._gate = ctx.gate
+        self._enter = self._handle if ctx.gate is None else self._admit
 
     def dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """Answer one request, or return None when the handler answers later."""
@@ -67,6 +71,19 @@ class RequestTable:
             refusal = self.flow.refusal(connection, request)
             if refusal is not None:
                 return refusal
+        return self._enter(handler, connection, request)
+
+    def _admit(
+        self, handler: Handler, connection: Connection, request: RemotingCommand
+    ) -> RemotingCommand | None:
+        """Run a handler if the gate admits the request; raises Refusal, which is the answer."""
+        assert self._gate is not None
+        self._gate.admit(
+            connection.peer_host,
+            Request(
+                request.code, request.version, request.language, request.ext_fields, request.body
+            ),
+        )
         return self._handle(handler, connection, request)
 
     def _handle(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
+from core_broker.auth.gate import Gate
 from core_broker.errors import ConnectionClosed, GantryError, RequestRefused, TransportError
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_records
@@ -139,7 +140,9 @@ class NoteRegistrar:
 class BrokerHarness:
     """The processors of a broker. Made inside a running event loop."""
 
-    def __init__(self, folder: Path, files: Files | None = None, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, files: Files | None = None, gate: Gate | None = None, **settings: Any
+    ) -> None:
         self.now_ms = NOW_MS
         self.executors: list[ManualExecutor] = []
         self.saver = NoteSaver()
@@ -162,6 +165,7 @@ class BrokerHarness:
             statistics=Statistics(config.broker_cluster_name),
             vip_port=VIP_PORT,
             boot_ms=NOW_MS,
+            gate=gate,
         )
         self.ctx.topics.add_system_topics(
             system_topics(

@@ -28,9 +28,9 @@ def frame(
     return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
 
 
-def common_case_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
-    """A send frame for the compiled fast path; `number` selects the queue and is the opaque."""
-    fields = {
+def common_case_fields(number: int) -> dict[str, str]:
+    """Ext fields of a send for the compiled fast path; `number` selects the queue."""
+    return {
         "a": "PG",
         "b": "T",
         "c": "TBW102",
@@ -44,5 +44,9 @@ def common_case_frame(number: int, body: bytes = b"body", **changes: str) -> byt
         "k": "false",
         "m": "false",
     }
-    header = {**fields, **changes}
+
+
+def common_case_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
+    """A send frame for the compiled fast path; `number` selects the queue and is the opaque."""
+    header = {**common_case_fields(number), **changes}
     return frame(header, body, code=310, flag=0, opaque=number, spaces=False)

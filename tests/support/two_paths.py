@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from core_broker.broker.assembly import broker_server, compiled_fast_path
+from core_broker.auth.gate import Gate
+from core_broker.broker.assembly import broker_server, compiled_fast_path, python_fast_path
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.fastpath.sends import FastSends
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
@@ -118,14 +118,15 @@ class OnePath:
         fast_path: str = FAST_PATHS[0],
         limits: Limits | None = None,
         files: Files | None = None,
+        gate: Gate | None = None,
         **settings: Any,
     ) -> None:
-        self.broker = BrokerHarness(folder, files, **settings)
+        self.broker = BrokerHarness(folder, files, gate, **settings)
         for name, queues in topics:
             self.broker.topic(name, queues)
         ctx, requests = self.broker.ctx, self.broker.requests
         self.compiled = compiled_fast_path(ctx, requests) if fast_path == "compiled" else None
-        self.python = None if fast_path == "slow" else PythonFastPath(ctx, requests.turn)
+        self.python = None if fast_path == "slow" else python_fast_path(ctx, requests)
         # A machine that stands still must not move requests of one path to a later iteration.
         limits = replace(limits or Limits(), iteration_budget_s=UNLIMITED_S)
         self.server = broker_server(ctx, requests, self.compiled, self.python, limits)
@@ -136,13 +137,13 @@ class OnePath:
     def sends(self) -> FastSends:
         """The sends of the fast path under test."""
         fast_path = self.compiled or self.python
-        assert fast_path is not None
+        assert fast_path is not None, "access control closes the fast paths"
         return fast_path.sends
 
     @property
     def messages_sent(self) -> int:
         """Messages that the fast path under test has taken."""
-        return self.sends.messages
+        return self.sends.messages if self.compiled or self.python else 0
 
     @property
     def messages_pulled(self) -> int:
@@ -255,6 +256,7 @@ async def same(
     *,
     fast_path: str = FAST_PATHS[0],
     limits: Limits | None = None,
+    gate: Callable[[], Gate | None] = lambda: None,
     **settings: Any,
 ) -> OnePath:
     """Let the same happen to both; returns the broker with the fast paths and its counters.
@@ -265,8 +267,12 @@ async def same(
     settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
     # Notices are numbered through all brokers of a process.
     settings["notify_consumer_ids_changed_enable"] = False
-    fast = OnePath(folder / "fast", topics, fast_path=fast_path, limits=limits, **settings)
-    slow = OnePath(folder / "slow", topics, fast_path="slow", limits=limits, **settings)
+    fast = OnePath(
+        folder / "fast", topics, fast_path=fast_path, limits=limits, gate=gate(), **settings
+    )
+    slow = OnePath(
+        folder / "slow", topics, fast_path="slow", limits=limits, gate=gate(), **settings
+    )
     assert await play(fast) == await play(slow)
     assert fast.told == slow.told
     assert fast.counted() == slow.counted()

@@ -25,7 +25,8 @@ PURE = (
     *("trace/codec.py", "trace/scan.py", "trace/columns.py", "trace/attempts.py"),
     *("trace/timeline.py", "trace/facts.py", "namesrv/routes.py"),
     *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
-    "core_broker/auth/acl1/permissions.py",
+    *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
+    *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rules")),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

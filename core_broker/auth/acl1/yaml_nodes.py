@@ -1,0 +1,165 @@
+"""YAML 1.1 as the file format of access control: nodes with their lines, no objects.
+
+A file is read into nodes, never into objects: no tag can create anything. Of the tags only
+`!!org.apache.rocketmq.common.PlainAccessConfig` is accepted, on a map: RocketMQ 5.0 to 5.3.2 write
+the tag. Aliases and merge keys are refused.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from core_broker.auth.acl1.faults import RulesError
+
+#: Maximum nesting of a file; the format itself needs 4 levels.
+DEPTH_MAX: Final = 16
+#: Version of YAML whose types RocketMQ's files have: `yes` is a boolean, `010` is 8.
+YAML_VERSION: Final = (1, 1)
+_STANDARD = "tag:yaml.org,2002:"
+_ACCOUNT_TAG = _STANDARD + "org.apache.rocketmq.common.PlainAccessConfig"
+_TYPES = frozenset(
+    _STANDARD + name
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value")
+)
+#: Maximum digits of a counter or timestamp: a Java long has 19.
+_DIGITS_MAX = 18
+_DECIMAL = re.compile(r"0|[1-9][0-9]*")
+_TRUE = frozenset({"y", "yes", "true", "on"})
+_FALSE = frozenset({"n", "no", "false", "off"})
+
+
+def compose(text: str) -> Node | None:
+    """The root node of a document; None for an empty one. Raises RulesError with the line."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = YAML_VERSION
+    yaml.max_depth = DEPTH_MAX
+    yaml.composer.warn_double_anchors = False  # anchors are refused below
+    try:
+        root: Node | None = yaml.compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"line {mark.line + 1}: " if mark is not None else ""
+        # The problem of an alias quotes the alias, which may be an unquoted secret.
+        problem = str(error.problem or error.context)
+        text = "a value begins with *; quote the value" if "alias" in problem else problem
+        raise RulesError(f"{line}no YAML: {text}") from None
+    except (YAMLError, ValueError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise RulesError(f"no YAML: {reason}") from None
+    if root is None or is_null(root):
+        return None
+    _check(root)
+    return root
+
+
+def line_of(node: Node) -> str:
+    """`line N: `, the beginning of an error's text."""
+    return f"line {node.start_mark.line + 1}: "
+
+
+@contextmanager
+def located(node: Node) -> Iterator[None]:
+    """Put the line of a node before the text of a RulesError."""
+    try:
+        yield
+    except RulesError as error:
+        raise RulesError(f"{line_of(node)}{error}") from None
+
+
+def is_null(node: Node) -> bool:
+    """Whether the value is missing: empty, `~` or `null`."""
+    return isinstance(node, ScalarNode) and _type(node) == "null"
+
+
+def members(node: Node, name: str) -> Iterator[tuple[str, Node]]:
+    """Keys and values of a map, in order. Raises RulesError for another node."""
+    if not isinstance(node, MappingNode):
+        raise RulesError(f"{line_of(node)}{name} is no map of keys and values.")
+    seen = set()
+    for key, value in node.value:
+        if not isinstance(key, ScalarNode) or key.value == "<<":
+            raise RulesError(f"{line_of(key)}a key of {name} is no text.")
+        if key.value in seen:
+            raise RulesError(f"{line_of(key)}{name} has the key {key.value!r} twice.")
+        seen.add(key.value)
+        yield key.value, value
+
+
+def items(node: Node, name: str) -> list[Node]:
+    """The items of a list; none for a missing value. Raises RulesError for another node."""
+    if is_null(node):
+        return []
+    if not isinstance(node, SequenceNode):
+        raise RulesError(f"{line_of(node)}{name} is no list; write each item after `- `.")
+    return list(node.value)
+
+
+def raw_text(node: Node, name: str) -> str:
+    """The text of a value as written. Raises RulesError for a map or list."""
+    if not isinstance(node, ScalarNode):
+        raise RulesError(f"{line_of(node)}{name} is no text.")
+    return str(node.value)
+
+
+def key_text(node: Node, name: str) -> tuple[str | None, str]:
+    """The text of a key as RocketMQ 4.9.8 reads it, and a warning when other versions differ.
+
+    Plain digits are the text of the number. Numbers in another notation have no common text in
+    RocketMQ 4 and 5. Raises RulesError for them and for dates: the operator has to quote the value.
+    """
+    text = raw_text(node, name)
+    kind = _type(node)
+    if kind == "null":
+        return None, ""
+    if kind == "str" or (kind == "int" and _DECIMAL.fullmatch(text)):
+        return text, ""
+    if kind == "bool":
+        return text, f"{line_of(node)}{name} is a boolean in YAML; quote the value."
+    raise RulesError(
+        f"{line_of(node)}{name} is read differently by RocketMQ 4 and 5 ({kind} in YAML 1.1); "
+        "quote the value."
+    )
+
+
+def boolean(node: Node, name: str) -> bool:
+    """A boolean, also in quotes; a missing value is false. Raises RulesError for other texts."""
+    text = raw_text(node, name).strip().lower()
+    if is_null(node) or text in _FALSE:
+        return False
+    if text in _TRUE:
+        return True
+    raise RulesError(f"{line_of(node)}{name} is neither true nor false.")
+
+
+def integer(node: Node, name: str) -> int:
+    """A decimal number. Raises RulesError for another text."""
+    text = raw_text(node, name)
+    if not _DECIMAL.fullmatch(text) or len(text) > _DIGITS_MAX:
+        raise RulesError(f"{line_of(node)}{name} is no number.")
+    return int(text)
+
+
+def _type(node: Node) -> str:
+    """The YAML type of a node, without the common beginning of the tags."""
+    return str(node.tag).removeprefix(_STANDARD)
+
+
+def _check(node: Node) -> None:
+    """Refuse anchors, hence aliases and endless structures, and all tags but one."""
+    if node.anchor is not None:
+        raise RulesError(f"{line_of(node)}anchors and aliases are not supported.")
+    tag = str(node.tag)
+    if tag not in _TYPES and not (tag == _ACCOUNT_TAG and isinstance(node, MappingNode)):
+        raise RulesError(f"{line_of(node)}the tag {tag[:80]} is not supported.")
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            _check(key)
+            _check(value)
+    elif isinstance(node, SequenceNode):
+        for item in node.value:
+            _check(item)

@@ -2,6 +2,10 @@
 
     contracts.py   interfaces between the gate, the rules of ACL 1.0 and those of ACL 2.0
     gate.py        the one decision point of a server; all paths of a request ask the gate
+    refusals.py    observers of the gate: counters and log lines,
+    audit.py       audit lines of denied and administrative requests,
+    back_off.py    pauses after failed attempts,
+    replays.py     refusal of replayed sends
 
 The server's paths ask a `Gate`. The gate asks the rules: `Rules` of RocketMQ's ACL 1.0, of ACL 2.0,
 or of both. A server without access control has no gate.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
@@ -51,6 +52,8 @@ class Parts:
     checks: TransactionChecks
     saver: TableSaver
     executor: IoThread
+    #: None without access control.
+    access: AccessControl | None
 
 
 def now_ms() -> int:
@@ -71,9 +74,6 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     def whole(encode: Callable[[], bytes]) -> Callable[[], list[bytes]]:
         return lambda: [encode()]
 
-    def encode_filters() -> bytes:
-        return ctx.filters.encode()
-
     saver = TableSaver(
         Path(config.store_path_root_dir) / "config",
         {
@@ -81,7 +81,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
             ConfigTable.GROUPS: groups.parts,
             ConfigTable.OFFSETS: offsets.slices,
             ConfigTable.DELAYS: whole(progress.encode),
-            ConfigTable.FILTERS: whole(encode_filters),
+            ConfigTable.FILTERS: lambda: [ctx.filters.encode()],
         },
         executor,
     )
@@ -91,6 +91,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
             saver.save(ConfigTable.TOPICS)
 
     store = MessageStore(config)
+    access = access_control(config, now_ms, executor)
     registration = Registration(
         topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed
     )
@@ -108,6 +109,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         offsets=offsets,
         delay_progress=progress,
         boot_ms=now_ms(),
+        gate=access.gate if access else None,
     )
     if settings_file is not None:
         ctx.settings_file = SavedFile(settings_file, ctx.settings_text, write_config)
@@ -127,6 +129,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         checks=checks,
         saver=saver,
         executor=executor,
+        access=access,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from core_broker.broker.access_control import AccessControl
 from core_broker.fastpath import has_kernel
 from core_broker.monitoring.metrics import Family, Metrics, event_loop_family, remoting_families
 from core_broker.processors.context import BrokerContext
@@ -30,8 +31,10 @@ class Exposure:
         requests: RequestTable,
         server: RemotingServer,
         compiled: "CompiledFastPath | None",
+        access: AccessControl | None,
     ) -> None:
         self._ctx = ctx
+        self._access = access
         self._compiled = compiled
         self._requests = requests
         self._server = server
@@ -67,6 +70,7 @@ class Exposure:
                 "messages_pulled": compiled.pulls.taker.messages if compiled else 0,
             },
             "flow_control": dict(self._requests.flow.refused),
+            "access_control": self._access.varz() if self._access else None,
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),
             "topics": len(ctx.topics),
@@ -125,6 +129,9 @@ class Exposure:
         yield event_loop_family(self._server.watchdog.counts())
         refused = self._requests.flow.refused.items()
         yield Family("rocketmq_flow_control_total", [({"reason": name}, n) for name, n in refused])
+        if self._access is not None:
+            denied = self._access.refusals.counts.items()
+            yield Family("rocketmq_auth_refusals_total", [({"reason": k}, n) for k, n in denied])
 
 
 def _by_topic(counts: Iterable[tuple[str, int]]) -> Samples:

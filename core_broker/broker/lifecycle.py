@@ -43,7 +43,11 @@ class Broker:
         self._ctx: BrokerContext = self._parts.ctx
         self._server = self._parts.server
         self._exposure = Exposure(
-            self._ctx, self._parts.requests, self._server, self._parts.compiled
+            self._ctx,
+            self._parts.requests,
+            self._server,
+            self._parts.compiled,
+            self._parts.access,
         )
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []

@@ -188,6 +188,15 @@ class BrokerConfig(Settings):
 
     # Access control.
     acl_enable: bool = key(False, important=True)
+    authentication_enabled: bool = key(False, important=True)
+    authorization_enabled: bool = key(False, important=True)
+    # Gantry's own: the audit log of denied and administrative requests, limits of attempts.
+    access_log_path: str = ""  # "": audit/access.log below storePathRootDir
+    max_access_log_file_size: int = key(16 * 1024 * 1024, low=4096)
+    max_access_log_file_num: int = key(8, high=1_000)
+    max_access_failures: int = key(0, high=INT_MAX)  # 0: no back-off
+    max_access_back_off_seconds: int = key(60, low=1, high=86_400)
+    access_replay_window_seconds: int = key(0, high=86_400)  # 0: off
     use_tls: bool = False
     config_black_list: str = "configBlackList;brokerConfigPath"
 

@@ -34,6 +34,7 @@ METRIC_HELP = {
     "rocketmq_storage_repaired_units_total": "Damaged queue units rebuilt from the commit log",
     "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",
     "rocketmq_storage_message_reserve_time": "Age in ms of the oldest message stored",
+    "rocketmq_auth_refusals_total": "Requests refused by access control",
     "rocketmq_remoting_connections": "Open connections",
     "rocketmq_remoting_opened_total": "Connections opened",
     "rocketmq_remoting_closed_total": "Connections closed by the server, by reason",

@@ -1,0 +1,59 @@
+"""Access control of a broker: the gate with its observers, made from the settings.
+
+The gate is closed until rules are loaded, and exists only with aclEnable, authenticationEnabled or
+authorizationEnabled: without them no request asks a gate.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core_broker.auth.audit import AuditTrail
+from core_broker.auth.back_off import BackOff
+from core_broker.auth.gate import Gate, Observer
+from core_broker.auth.refusals import RefusalLog
+from core_broker.auth.replays import ReplayWindow
+from core_broker.broker.audit_log import AuditLog
+from core_broker.config import BrokerConfig
+from core_broker.store.io_threads import SerialExecutor
+
+#: The audit file, below storePathRootDir, unless accessLogPath names another.
+AUDIT_FILE = "audit/access.log"
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControl:
+    """The gate of a broker, and what its observers have counted."""
+
+    gate: Gate
+    refusals: RefusalLog
+    audit: AuditLog
+
+    def varz(self) -> dict[str, Any]:
+        """Return the counters for /varz."""
+        return {
+            "generations": list(self.gate.generations),
+            "refused": dict(self.refusals.counts),
+            "audit_log": str(self.audit.path),
+            "audit_lines_lost": self.audit.lost,
+        }
+
+
+def access_control(
+    config: BrokerConfig, now_ms: Callable[[], int], executor: SerialExecutor
+) -> AccessControl | None:
+    """Make the gate of a broker, closed until rules come; None without access control."""
+    if not (config.acl_enable or config.authentication_enabled or config.authorization_enabled):
+        return None
+    path = config.access_log_path or Path(config.store_path_root_dir) / AUDIT_FILE
+    audit = AuditLog(
+        Path(path), config.max_access_log_file_size, config.max_access_log_file_num, executor
+    )
+    refusals = RefusalLog()
+    observers: list[Observer] = [refusals, AuditTrail(audit.write, now_ms)]
+    if config.max_access_failures:
+        observers.append(BackOff(config.max_access_failures, config.max_access_back_off_seconds))
+    if config.access_replay_window_seconds:
+        observers.append(ReplayWindow(config.access_replay_window_seconds, now_ms))
+    return AccessControl(Gate(tuple(observers)), refusals, audit)

@@ -23,7 +23,7 @@ FUNCTION_LINES_MAX = 70
 PURE = (
     *("core_broker/state", "core_broker/filter", "core_broker/message"),
     *("trace/codec.py", "trace/scan.py", "trace/columns.py", "trace/attempts.py"),
-    *("trace/timeline.py", "trace/facts.py", "namesrv/routes.py"),
+    *("trace/timeline.py", "trace/facts.py", "trace/fact_columns.py", "namesrv/routes.py"),
     *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rules")),

@@ -1,13 +1,14 @@
-# cython: language_level=3, annotation_typing=False
+# cython: language_level=3, boundscheck=False, wraparound=False, annotation_typing=False
 """The facts of messages: sends, and attempts to consume, with their causes, order and times.
 
 The rules about attempts are in `trace.attempts`. The derivation needs all events of a message at
-once. The module is compiled where there is a compiler, and runs as plain Python elsewhere.
+once. Events and facts are flat arrays of numbers, without an object per field; `trace.fact_columns`
+makes them of Arrow tables. `trace/facts.pxd` has the C types: the module is compiled where there is
+a compiler, and runs as plain Python elsewhere.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from trace.attempts import (
     RETRY_TIMES_MAX_DEFAULT,
@@ -26,215 +27,270 @@ from trace.attempts import (
     settled,
 )
 from trace.codec import MessageType
-from trace.tables import FACTS
+from trace.scan import KINDS, Array
 
-if TYPE_CHECKING:
-    from pyarrow import Table
-
-HOUR_MS: Final = 3_600_000
 #: Maximum age, in hours, of a send or first attempt that is joined with later attempts.
 LOOKBACK_HOURS: Final = 24
-SEND, ATTEMPT, CONSUMER = "send", "attempt", "consumer"
-#: Rows of events that are Python objects at the same time.
-ROWS_AT_ONCE: Final = 50_000
-#: Columns of the events that `facts_of` reads. A batch has one row for each of its messages, with
-#: `batch_index` from 0.
-EVENT_COLUMNS: Final = (
-    *("kind", "event_ms", "stored_ms", "timestamp_ms", "group_name", "topic", "request_id"),
-    *("msg_type", "cost_ms", "body_bytes", "retry_times", "success", "transaction_state"),
-    *("msg_id", "batch_index", "batch_size"),
+#: Stands for an unknown number in the flat arrays.
+UNKNOWN: Final = -(2**63)
+#: Columns of the flat arrays. A text is its number; `awaited_groups` is the number of groups.
+SEND_COLUMNS: Final = (
+    *("topic", "producer_group", "msg_type", "msg_id", "sent_ms", "stored_ms", "messages"),
+    *("bytes", "cost_ms", "success", "awaited_groups"),
 )
+ATTEMPT_COLUMNS: Final = (
+    *("start_ms", "topic", "producer_group", "consumer_group", "msg_type", "msg_id", "sent_ms"),
+    *("stored_ms", "success", "retry_times", "duration_ms", "attempt_index", "attempts"),
+    *("latency_ms", "end_to_end_ms", "group_end_to_end_ms", "is_first_success", "is_dead_letter"),
+)
+_HOUR_MS: Final = 3_600_000
+_LOOKBACK_MS: Final = LOOKBACK_HOURS * _HOUR_MS
+_NULL: Final = UNKNOWN
+_PUB, _SUB_BEFORE, _, _END_TRANSACTION, _RECALL = range(len(KINDS))
+_HALF, _DELAY = int(MessageType.TRANSACTION_HALF), int(MessageType.DELAY)
 
 
-def facts_of(
-    events: "Table", hours: Sequence[int], retry_times_max: Mapping[str, int]
-) -> "Iterator[dict[str, list[Any]]]":
-    """The rows of `trace.tables.FACTS` within `hours`, as columns, in several parts.
+class Events:
+    """Events as flat arrays, in the order of their messages and requests.
 
-    `events` has EVENT_COLUMNS and all events of its messages, in any order. Rows of consumers
-    cover all hours of the events.
+    A request of 0 means an event that belongs to no listener call.
     """
-    import numpy
 
-    events = events.combine_chunks()
-    codes = events.column("msg_id").combine_chunks().dictionary_encode().indices.to_numpy()
-    order = numpy.argsort(codes, kind="stable")
-    codes = codes[order]
-    begins = [*numpy.flatnonzero(numpy.diff(codes, prepend=-1)).tolist(), len(codes)]
-    facts = _Facts(hours, retry_times_max)
-    part: list[int] = []
-    for message, begin in enumerate(begins):
-        part.append(begin)
-        if begin - part[0] >= ROWS_AT_ONCE or message == len(begins) - 1:
-            rows = events.take(order[part[0] : begin])
-            columns = [rows.column(name).to_pylist() for name in EVENT_COLUMNS]
-            for first, after in pairwise(part):
-                facts.add(columns, first - part[0], after - part[0])
-            yield facts.rows()
-            part = [begin]
-    yield facts.consumers()
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.message = arrays["msg_id"]
+        self.request = arrays["request_id"]
+        self.kind = arrays["kind"]
+        self.is_call = arrays["is_call"]
+        self.event_ms = arrays["event_ms"]
+        self.stored_ms = arrays["stored_ms"]
+        self.timestamp_ms = arrays["timestamp_ms"]
+        self.group = arrays["group_name"]
+        self.topic = arrays["topic"]
+        self.msg_type = arrays["msg_type"]
+        self.cost_ms = arrays["cost_ms"]
+        self.body_bytes = arrays["body_bytes"]
+        self.retry_times = arrays["retry_times"]
+        self.success = arrays["success"]
+        self.is_commit = arrays["is_commit"]
+        self.batch_index = arrays["batch_index"]
+        self.batch_size = arrays["batch_size"]
 
 
-class _Facts:
-    """Collects the facts of one message after another."""
+class MessageFacts:
+    """Derives the facts of one message after another, and writes them to flat arrays."""
 
-    def __init__(self, hours: Sequence[int], retry_times_max: Mapping[str, int]) -> None:
-        self._hours = frozenset(hours)
-        self._limits = retry_times_max
-        self._rows: list[tuple[Any, ...]] = []
-        #: Topic, group, hour: start of the first attempt.
-        self._consumers: dict[tuple[str, str, int], int] = {}
+    def __init__(
+        self,
+        events: Events,
+        texts: Mapping[str, list[str]],
+        rows: tuple[Array, Array, Array],
+        options: tuple[Sequence[int], Mapping[str, int]],
+    ) -> None:
+        self._events = events
+        self._requests, self._topics = texts["request_id"], texts["topic"]
+        self._groups = texts["group_name"]
+        self._group_codes = {
+            name: code for code, name in enumerate(self._groups) if name or not code
+        }
+        self._send_rows, self._attempt_rows, self._awaited = rows
+        self._hours, self._limits = frozenset(options[0]), options[1]
+        #: Numbers of rows.
+        self.sends = self.attempts = self._groups_awaited = 0
+        #: Start of the first attempt; topic, group, hour.
+        self.consumers: dict[tuple[int, int, int], int] = {}
 
-    def rows(self) -> dict[str, list[Any]]:
-        """The facts since the last call."""
-        rows, self._rows = self._rows, []
-        return dict(zip(FACTS.names, map(list, zip(*rows, strict=True)), strict=False))
+    def derive(self) -> None:
+        """Add the facts of all messages."""
+        message, first, end = self._events.message, 0, len(self._events.message)
+        while first < end:
+            after = first + 1
+            while after < end and message[after] == message[first]:
+                after += 1
+            self._add(first, after)
+            first = after
 
-    def consumers(self) -> dict[str, list[Any]]:
-        """The rows of consumers."""
-        for (topic, group, _hour), start_ms in self._consumers.items():
-            self._rows.append(
-                (CONSUMER, start_ms, topic, None, group, *(None,) * (len(FACTS.names) - 5))
-            )
-        return self.rows()
-
-    def add(self, columns: Sequence[Sequence[Any]], first: int, after: int) -> None:
+    def _add(self, first: int, after: int) -> None:
         """Add the facts of the message whose events are the rows from `first` to `after`."""
+        events = self._events
         sends: list[tuple[Any, ...]] = []
-        begins: dict[str, Begin] = {}
-        ends: dict[str, tuple[int, End]] = {}
         is_cancelled = is_committed = False
-        (kinds, event_mss, stored_mss, timestamps, groups, topics, requests) = columns[:7]
-        (types, costs, sizes, retries, successes, states, ids, members, batches) = columns[7:]
-        for row in range(first, after):
-            kind, at_ms = kinds[row], event_mss[row]
-            if kind == "SubBefore":
-                request = requests[row]
-                known = begins.get(request)
-                if known is None or at_ms < known.at_ms:
-                    begins[request] = Begin(at_ms, groups[row], retries[row])
-            elif kind == "SubAfter":
-                request, stored_ms = requests[row], stored_mss[row]
-                # Of two SubAfter records of one request the first counts.
-                if request not in ends or stored_ms < ends[request][0]:
-                    end_ms = None if timestamps[row] is None else at_ms
-                    end = End(end_ms, groups[row], costs[row], successes[row], None, at_ms)
-                    ends[request] = stored_ms, end
-            elif kind == "Pub":
+        row = first
+        while row < after and events.is_call[row] == 0:
+            kind = events.kind[row]
+            if kind == _PUB:
                 send = (
-                    *(at_ms, topics[row] or None, groups[row] or None, types[row], members[row]),
-                    *(batches[row], max(sizes[row] or 0, 0), capped_cost_ms(costs[row])),
-                    successes[row],
+                    *(events.event_ms[row], events.topic[row], events.group[row]),
+                    *(events.msg_type[row], events.batch_index[row], events.batch_size[row]),
+                    *(events.body_bytes[row], events.cost_ms[row], events.success[row]),
                 )
                 # The topic may hold a trace message twice; two attempts of one send differ in time.
                 if send not in sends:
                     sends.append(send)
-            elif kind == "Recall":
-                is_cancelled = is_cancelled or successes[row]
-            elif kind == "EndTransaction":
-                is_committed = is_committed or states[row] == "COMMIT_MESSAGE"
-        attempts: dict[str | None, list[Attempt]] = {}
-        for request in {**begins, **ends}:
-            end_of_request = ends.get(request)
-            attempt = paired(
-                request, begins.get(request), None if end_of_request is None else end_of_request[1]
-            )
-            attempts.setdefault(attempt.group or None, []).append(attempt)
+            elif kind == _RECALL:
+                is_cancelled = is_cancelled or events.success[row] == 1
+            elif kind == _END_TRANSACTION:
+                is_committed = is_committed or events.is_commit[row] == 1
+            row += 1
+        attempts = self._attempts_by_group(row, after)
         if len(sends) > 1:
-            sends.sort(key=_send_order)
-        if sends and sends[0][3] == MessageType.TRANSACTION_HALF and not is_committed:
+            sends.sort(key=self._send_order)
+        if sends and sends[0][3] == _HALF and not is_committed:
             is_cancelled = True
-        is_awaited = not is_cancelled and bool(sends) and sends[0][3] != MessageType.DELAY
-        awaited = [group for group in attempts if group] if is_awaited else None
-        stored_ms = self._add_sends(ids[first], sends, awaited)
+        is_awaited = not is_cancelled and bool(sends) and sends[0][3] != _DELAY
+        stored_ms = self._add_sends(first, sends, attempts if is_awaited else None)
         for group, recorded in attempts.items():
-            self._add_attempts(ids[first], group, recorded, sends[0] if sends else None, stored_ms)
+            self._add_attempts(first, group, recorded, sends[0] if sends else None, stored_ms)
+
+    def _attempts_by_group(self, row: int, after: int) -> dict[str, list[Attempt]]:
+        """The attempts of the listener calls in the rows from `row` to `after`."""
+        events = self._events
+        attempts: dict[str, list[Attempt]] = {}
+        while row < after:
+            begin = end = -1
+            request = events.request[row]
+            while row < after and events.request[row] == request:
+                if events.kind[row] == _SUB_BEFORE:
+                    if begin < 0 or events.event_ms[row] < events.event_ms[begin]:
+                        begin = row
+                # Of two SubAfter records of one request the first counts.
+                elif end < 0 or events.stored_ms[row] < events.stored_ms[end]:
+                    end = row
+                row += 1
+            attempt = paired(
+                self._requests[request],
+                None if begin < 0 else self._begin(begin),
+                None if end < 0 else self._end(end),
+            )
+            recorded = attempts.get(attempt.group)
+            if recorded is None:
+                attempts[attempt.group] = [attempt]
+            else:
+                recorded.append(attempt)
+        return attempts
+
+    def _begin(self, row: int) -> Begin:
+        events = self._events
+        return Begin(
+            events.event_ms[row],
+            self._groups[events.group[row]],
+            _known(events.retry_times[row]),  # type: ignore[arg-type]
+        )
+
+    def _end(self, row: int) -> End:
+        events = self._events
+        at_ms = events.event_ms[row]
+        return End(
+            None if events.timestamp_ms[row] == _NULL else at_ms,
+            self._groups[events.group[row]],
+            events.cost_ms[row],
+            events.success[row] == 1,
+            None,
+            at_ms,
+        )
 
     def _add_sends(
-        self, msg_id: str, sends: list[tuple[Any, ...]], groups: list[str] | None
-    ) -> int | None:
+        self, first: int, sends: list[tuple[Any, ...]], attempts: dict[str, list[Attempt]] | None
+    ) -> int:
         """Add the sends; returns the estimated store time of the message.
 
-        The first success has the groups that attempted to consume the message, unless the message
-        is not meant to be consumed.
+        The first success has the groups of the attempts, unless the message is not meant to be
+        consumed.
         """
-        stored_ms = None
+        rows, message, stored_ms = self._send_rows, self._events.message[first], _NULL
         for at_ms, topic, producer, kind, member, batch, size, cost_ms, success in sends:
-            first_stored_ms = None
-            if success and stored_ms is None:
+            first_stored_ms = _NULL
+            if success == 1 and stored_ms == _NULL:
                 stored_ms = first_stored_ms = estimated_store_ms(at_ms, cost_ms)
-            if at_ms // HOUR_MS in self._hours or (
-                first_stored_ms is not None and first_stored_ms // HOUR_MS in self._hours
+            if at_ms // _HOUR_MS not in self._hours and (
+                first_stored_ms == _NULL or first_stored_ms // _HOUR_MS not in self._hours
             ):
-                self._rows.append(
-                    (
-                        *(SEND, None, topic, producer, None, kind, msg_id, at_ms, first_stored_ms),
-                        *(0 if member else batch, size, cost_ms, success),
-                        None if first_stored_ms is None or groups is None else groups,
-                        *(None,) * 9,
-                    )
-                )
+                continue
+            awaited = _NULL
+            if first_stored_ms != _NULL and attempts is not None:
+                awaited = 0
+                for group in attempts:
+                    if group:
+                        self._awaited[self._groups_awaited] = self._group_codes[group]
+                        self._groups_awaited += 1
+                        awaited += 1
+            to = 11 * self.sends
+            self.sends += 1
+            rows[to], rows[to + 1], rows[to + 2], rows[to + 3] = topic, producer, kind, message
+            rows[to + 4], rows[to + 5], rows[to + 6] = (
+                at_ms,
+                first_stored_ms,
+                0 if member else batch,
+            )
+            rows[to + 7], rows[to + 8] = max(size, 0), capped_cost_ms(cost_ms)
+            rows[to + 9], rows[to + 10] = success, awaited
         return stored_ms
 
     def _add_attempts(
         self,
-        msg_id: str,
-        group: str | None,
+        first: int,
+        group: str,
         recorded: list[Attempt],
         origin: tuple[Any, ...] | None,
-        stored_ms: int | None,
+        stored_ms: int,
     ) -> None:
+        rows, message, code = (
+            self._attempt_rows,
+            self._events.message[first],
+            self._group_codes[group],
+        )
         ordered = in_order(recorded) if len(recorded) > 1 else recorded
-        sent_ms = None if origin is None else origin[0]
-        corrected = settled(ordered, sent_ms)
+        sent_ms = _NULL if origin is None else origin[0]
+        corrected = settled(ordered, _known(sent_ms))
         first_success = first_success_index(corrected)
-        limit = self._limits.get(group or "", RETRY_TIMES_MAX_DEFAULT)
-        dead_index = dead_letter_index(ordered, limit)
-        end_to_end_ms = None
-        if first_success is not None:
-            end_to_end_ms = elapsed_ms(sent_ms, corrected[first_success].end_ms)
-            success_ms = ordered[first_success].start_ms
-            if not _is_near(sent_ms, success_ms):
-                end_to_end_ms = None
+        dead_index = dead_letter_index(ordered, self._limits.get(group, RETRY_TIMES_MAX_DEFAULT))
+        end_to_end_ms = _NULL
+        if first_success is not None and _is_near(
+            sent_ms, _stored(ordered[first_success].start_ms)
+        ):
+            end_to_end_ms = _stored(elapsed_ms(sent_ms, corrected[first_success].end_ms))
         for index, attempt in enumerate(ordered):
-            start_ms = attempt.start_ms
-            hour = start_ms // HOUR_MS  # type: ignore[operator]
-            cause, cause_stored_ms = origin, stored_ms
+            start_ms = _stored(attempt.start_ms)
+            hour = start_ms // _HOUR_MS
             # Older sends are unknown when only the later hour is read: use no older send.
-            if not _is_near(sent_ms, start_ms):
-                cause = cause_stored_ms = None
-            topic, producer, kind = (None, None, None) if cause is None else cause[1:4]
-            if topic is not None and group is not None:
-                key = topic, group, hour
-                if start_ms < self._consumers.get(key, start_ms + 1):  # type: ignore[operator]
-                    self._consumers[key] = start_ms  # type: ignore[assignment]
+            cause_sent_ms = cause_stored_ms = kind = _NULL
+            topic = producer = 0
+            if origin is not None and _is_near(sent_ms, start_ms):
+                cause_sent_ms, cause_stored_ms = sent_ms, stored_ms
+                topic, producer, kind = origin[1], origin[2], origin[3]
+            if topic != 0 and code != 0:
+                key = topic, code, hour
+                if start_ms < self.consumers.get(key, start_ms + 1):
+                    self.consumers[key] = start_ms
             if hour not in self._hours:
                 continue
-            is_first = index == 0
-            state = attempt.state
-            self._rows.append(
-                (
-                    *(ATTEMPT, start_ms, topic, producer, group, kind, msg_id),
-                    *(None if cause is None else sent_ms, cause_stored_ms, None, None, None),
-                    None if state is UNFINISHED else state is SUCCEEDED,
-                    *(None, attempt.retry_times, attempt.duration_ms, index, len(ordered)),
-                    elapsed_ms(cause_stored_ms, corrected[0].start_ms) if is_first else None,
-                    end_to_end_ms if index == first_success else None,
-                    end_to_end_ms if is_first else None,
-                    index == first_success,
-                    index == dead_index,
-                )
-            )
+            latency_ms = _NULL
+            if index == 0 and cause_stored_ms != _NULL:
+                latency_ms = _stored(elapsed_ms(cause_stored_ms, corrected[0].start_ms))
+            to = 18 * self.attempts
+            self.attempts += 1
+            rows[to], rows[to + 1], rows[to + 2], rows[to + 3] = start_ms, topic, producer, code
+            rows[to + 4], rows[to + 5], rows[to + 6] = kind, message, cause_sent_ms
+            rows[to + 7] = cause_stored_ms
+            rows[to + 8] = _NULL if attempt.state is UNFINISHED else attempt.state is SUCCEEDED
+            rows[to + 9], rows[to + 10] = _stored(attempt.retry_times), _stored(attempt.duration_ms)
+            rows[to + 11], rows[to + 12], rows[to + 13] = index, len(ordered), latency_ms
+            rows[to + 14] = end_to_end_ms if index == first_success else _NULL
+            rows[to + 15] = end_to_end_ms if index == 0 else _NULL
+            rows[to + 16], rows[to + 17] = index == first_success, index == dead_index
+
+    def _send_order(self, send: tuple[Any, ...]) -> tuple[int, str, str, int]:
+        at_ms, topic, producer, kind = send[:4]
+        return at_ms, self._topics[topic], self._groups[producer], -1 if kind == _NULL else kind
 
 
-def _is_near(sent_ms: int | None, start_ms: int | None) -> bool:
-    return (
-        sent_ms is not None
-        and start_ms is not None
-        and sent_ms >= start_ms // HOUR_MS * HOUR_MS - LOOKBACK_HOURS * HOUR_MS
-    )
+def _is_near(sent_ms: int, start_ms: int) -> bool:
+    hour_begin_ms = start_ms // _HOUR_MS * _HOUR_MS
+    return sent_ms != _NULL and sent_ms >= hour_begin_ms - _LOOKBACK_MS
 
 
-def _send_order(send: tuple[Any, ...]) -> tuple[int, str, str, int]:
-    at_ms, topic, producer, kind = send[:4]
-    return at_ms, topic or "", producer or "", -1 if kind is None else kind
+def _known(value: int) -> int | None:
+    return None if value == _NULL else value
+
+
+def _stored(value: int | None) -> int:
+    return _NULL if value is None else value

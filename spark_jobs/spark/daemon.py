@@ -9,7 +9,7 @@ import pyarrow.parquet  # noqa: F401
 import pyspark.sql.pandas.serializers  # noqa: F401
 from pyspark.daemon import manager
 
-import trace.facts  # noqa: F401
+import trace.fact_columns  # noqa: F401
 
 if __name__ == "__main__":
     manager()

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 
 from spark_jobs.tables.groups import ints
 from trace.columns import arrow_schema
-from trace.facts import ATTEMPT, CONSUMER, EVENT_COLUMNS, LOOKBACK_HOURS, SEND, facts_of
+from trace.fact_columns import ATTEMPT, CONSUMER, EVENT_COLUMNS, SEND, facts_of
+from trace.facts import LOOKBACK_HOURS
 from trace.lake import HOUR_MS, HourIndex
 from trace.scan import spread_texts
-from trace.tables import EVENTS, FACTS
+from trace.tables import EVENTS
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -76,13 +77,7 @@ def facts_in(
 
     The events must cover `hours_around(hours)`.
     """
-    schema = arrow_schema(FACTS)
-    parts = [
-        pyarrow.table([pyarrow.array(columns[f.name], f.type) for f in schema], schema=schema)
-        for columns in facts_of(events, hours, retry_times_max)
-        if columns
-    ]
-    facts = pyarrow.concat_tables(parts) if parts else schema.empty_table()
+    facts = facts_of(events.combine_chunks(), hours, retry_times_max)
     kind, hour = facts.column("fact"), ints(facts, "sent_ms") // HOUR_MS
     is_sent = numpy.isin(hour, list(hours)) & (ints(facts, "messages") > 0)
     return Facts(

@@ -2,15 +2,13 @@
 
 import json
 import random
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow
 import pytest
 
+from tests.support.plain_modules import plain_module
 from trace import codec, columns, scan
 from trace.codec import (
     EndTransaction,
@@ -36,21 +34,10 @@ PLACE_COLUMNS = {"broker", "queue_id", "queue_offset", "record_index", "stored_m
 Row = dict[str, Any]
 
 
-def plain_scan() -> ModuleType:
-    """`trace.scan` as plain Python, also where a compiled module is present."""
-    path = str(Path(codec.__file__).with_name("scan.py"))
-    spec = spec_from_loader("plain_scan", SourceFileLoader("plain_scan", path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(params=["installed", "plain"])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run the test with the installed module, which may be compiled, and with plain Python."""
-    module = scan if request.param == "installed" else plain_scan()
+    module = scan if request.param == "installed" else plain_module("trace.scan")
     monkeypatch.setattr(codec, "scan", module)
     monkeypatch.setattr(columns, "scan", module)
 
@@ -231,7 +218,7 @@ def test_columns_hold_the_records_of_the_codec() -> None:
 def test_the_compiled_scan_and_plain_python_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = [*old_and_odd_bodies(), *recorded_bodies(), *mangled_bodies(1000)]
     read = [decode_trace(body) for body in bodies]
-    monkeypatch.setattr(codec, "scan", plain_scan())
+    monkeypatch.setattr(codec, "scan", plain_module("trace.scan"))
     for body, expected in zip(bodies, read, strict=True):
         assert decode_trace(body) == expected, body
 

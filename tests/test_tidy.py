@@ -26,7 +26,7 @@ PURE = (
     *("trace/timeline.py", "trace/facts.py", "trace/fact_columns.py", "namesrv/routes.py"),
     *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
-    *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rules")),
+    *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

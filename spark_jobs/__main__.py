@@ -7,20 +7,17 @@ Exit codes: 0 success, also without any work; 1 failure; 2 usage error; 3 Spark 
 import json
 import logging
 import os
-import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict
-from enum import IntEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from core_broker.errors import ClientError, RequestRefused, TransportError
+from core_broker.errors import ClientError
 from spark_jobs.jobs.compact import Compact, run_compact
 from spark_jobs.jobs.follow import run_follow
 from spark_jobs.jobs.ingest import (
@@ -32,11 +29,18 @@ from spark_jobs.jobs.ingest import (
 )
 from spark_jobs.jobs.run import Result, Runtime
 from spark_jobs.jobs.table_jobs import TABLES_OF_JOB, Derive, hours_between, run_derive
-from spark_jobs.sources.queues import ReadError
+from spark_jobs.outcome import Exit, Work, run_and_report
+from spark_jobs.service import JobVisit, RefusedError, RequestedJob, Service
+from spark_jobs.service_socket import ServiceRunsError, listening
 from spark_jobs.spark.java import SparkUnavailableError, java_for_spark
 from spark_jobs.spark.progress import Progress
-from spark_jobs.spark.session import SHORT_RUN, spark_session
-from trace.lake import LakeError
+from spark_jobs.spark.session import (
+    SHORT_RUN,
+    SessionSettings,
+    chosen_master,
+    spark_session,
+)
+from spark_jobs.spark.shared_session import SharedSession
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -45,18 +49,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REASON_CHARS_MAX = 500
 POSITIVE = click.IntRange(min=1)
-
-
-class Exit(IntEnum):
-    """Exit codes of the programs."""
-
-    DONE = 0
-    FAILED = 1
-    NO_SPARK = 3
-    LAKE = 4
-    CLUSTER = 5
+IDLE_SECONDS = 600
+#: Jobs that the service runs.
+JOBS = ("ingest", *TABLES_OF_JOB, "compact")
 
 
 def run_dir_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -90,21 +86,34 @@ def check(run_dir: Path, as_json: bool) -> None:
     sys.exit(Exit.DONE if answer["usable"] else Exit.NO_SPARK)
 
 
+STDIN_OPTION = click.option(
+    "--until-stdin-closes", is_flag=True, help="Stop when the parent process closes stdin."
+)
+
+
+def session_options(command: click.decorators.FC) -> click.decorators.FC:
+    """The options of a Spark session."""
+    options = (
+        run_dir_option,
+        click.option(
+            "--master", envvar="SPARK_MASTER", help="Spark master [SPARK_MASTER, local[*]]."
+        ),
+        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def job_options(command: click.decorators.FC) -> click.decorators.FC:
     """The options of every job."""
     options = (
         click.option(
             "--lake", required=True, type=click.Path(path_type=Path), help="Folder of the lake."
         ),
-        run_dir_option,
-        click.option(
-            "--master", envvar="SPARK_MASTER", help="Spark master [SPARK_MASTER, local[*]]."
-        ),
-        click.option("--conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark."),
+        session_options,
         click.option("--progress-json", is_flag=True, help="Report as JSON lines on stdout."),
-        click.option(
-            "--until-stdin-closes", is_flag=True, help="Stop when the parent process closes stdin."
-        ),
+        STDIN_OPTION,
     )
     for option in reversed(options):
         command = option(command)
@@ -175,6 +184,8 @@ def ingest(
         raise click.UsageError("--namesrv or --store is needed.")
     if store is not None and follow is not None:
         raise click.UsageError("A store folder cannot be followed; --follow needs --namesrv.")
+    if follow is not None and _visit() is not None:
+        raise click.UsageError("The service runs no endless jobs (--follow).")
     job = Ingest(
         namesrv,
         lake.resolve(),
@@ -231,9 +242,6 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-Work = Callable[[Runtime], Result]
-
-
 def run_job(
     name: str,
     work: Work,
@@ -244,52 +252,85 @@ def run_job(
     progress_json: bool,
     until_stdin_closes: bool,
 ) -> None:
-    """Run a job in this process; does not return."""
-    settings = _settings(conf)
+    """Run a job in this process, and end the process; in the service, hand the job over."""
+    wanted = _session_settings(run_dir, master, conf)
+    if (visit := _visit()) is not None:
+        visit.job = RequestedJob(name, work, wanted)
+        return
     if until_stdin_closes:
-        threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
+        _watch_stdin()
 
     def start_spark(is_short: bool) -> "AbstractContextManager[SparkSession]":
         return spark_session(
             f"gantry {name}",
             run_dir=run_dir,
             master=master,
-            settings={**(SHORT_RUN if is_short else {}), **settings},
+            settings={**(SHORT_RUN if is_short else {}), **wanted.spark},
         )
 
     progress = Progress(sys.stdout, as_json=progress_json)
-    sys.exit(_reported(name, work, Runtime(progress, start_spark, now_ms)))
+    sys.exit(run_and_report(name, work, Runtime(progress, start_spark, now_ms)))
 
 
-def _reported(name: str, work: Work, runtime: Runtime) -> Exit:
-    """Run the job and report the result or the error as the last line; returns the exit code."""
-    progress, begin_s = runtime.progress, time.monotonic()
+@main.command()
+@click.option(
+    "--socket",
+    "socket_path",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Unix socket to listen at.",
+)
+@click.option(
+    "--idle-seconds",
+    type=POSITIVE,
+    default=IDLE_SECONDS,
+    show_default=True,
+    help="End when no job used Spark for this time.",
+)
+@session_options
+@STDIN_OPTION
+def serve(
+    socket_path: Path,
+    idle_seconds: int,
+    run_dir: Path,
+    master: str | None,
+    conf: tuple[str, ...],
+    until_stdin_closes: bool,
+) -> None:
+    """Run jobs one after another on one Spark session; see spark_jobs/service.py."""
+    if until_stdin_closes:
+        _watch_stdin()
+    session = SharedSession(_session_settings(run_dir, master, conf))
+    service = Service(session, read_command_line, idle_s=idle_seconds, now_ms=now_ms)
     try:
-        result = work(runtime)
-    except Exception as error:
-        log.exception("%s failed", name)
-        progress.error(type(error).__name__, _reason(error))
-        return _exit_code(error)
-    progress.done(**asdict(result), seconds=round(time.monotonic() - begin_s, 1))
-    return Exit.DONE
+        with listening(socket_path) as listener:
+            log.info("listening at %s", socket_path)
+            service.serve(listener)
+    except ServiceRunsError as error:
+        raise click.ClickException(str(error)) from None
+    finally:
+        session.stop()
 
 
-def _exit_code(error: Exception) -> Exit:
-    if isinstance(error, SparkUnavailableError):
-        return Exit.NO_SPARK
-    if isinstance(error, LakeError):
-        return Exit.LAKE
-    if isinstance(error, TransportError | RequestRefused | ReadError):
-        return Exit.CLUSTER
-    return Exit.FAILED
+def read_command_line(arguments: Sequence[str], visit: JobVisit) -> None:
+    """Parse the command line of a job; raises RefusedError."""
+    if arguments[0] not in JOBS:
+        raise RefusedError("NoJob", f"{arguments[0][:80]!r} is not a job; jobs: {', '.join(JOBS)}")
+    try:
+        main.main([*arguments], prog_name="spark_jobs", standalone_mode=False, obj=visit)
+    except click.ClickException as error:
+        raise RefusedError("UsageError", error.format_message()) from None
+    except (click.Abort, SystemExit) as error:
+        raise RefusedError("UsageError", type(error).__name__) from None
 
 
-def _reason(error: Exception) -> str:
-    """A one-line reason: Spark wraps an error of a worker in pages of traceback."""
-    text = str(error)
-    raised_by_worker = re.search(r"^(?:core_broker|spark_jobs)\.[\w.]+: (.+)$", text, re.MULTILINE)
-    reason = raised_by_worker.group(1) if raised_by_worker else text.strip().partition("\n")[0]
-    return (reason or type(error).__name__)[:REASON_CHARS_MAX]
+def _visit() -> JobVisit | None:
+    """The visit of the service that parses this command line."""
+    return click.get_current_context().find_object(JobVisit)
+
+
+def _session_settings(run_dir: Path, master: str | None, conf: tuple[str, ...]) -> SessionSettings:
+    return SessionSettings(run_dir.resolve(), chosen_master(master), _settings(conf))
 
 
 def _limits(entries: tuple[str, ...]) -> dict[str, int]:
@@ -310,6 +351,10 @@ def _settings(conf: tuple[str, ...]) -> dict[str, str]:
             raise click.BadParameter(f"{entry!r} is not KEY=VALUE", param_hint="--conf")
         settings[key.strip()] = value
     return settings
+
+
+def _watch_stdin() -> None:
+    threading.Thread(target=_stop_with_stdin, name="stdin-watch", daemon=True).start()
 
 
 def _stop_with_stdin() -> None:

@@ -57,6 +57,8 @@ class Runtime:
     progress: Progress
     start_spark: StartSpark
     now_ms: Clock
+    #: Spark is already running.
+    is_warm: bool = False
 
     @contextmanager
     def start(
@@ -66,7 +68,8 @@ class Runtime:
 
         `is_short` selects the settings for a run of seconds. Raises what `start_spark` raises.
         """
-        self.progress.enter(Stage.START)
+        if not self.is_warm:
+            self.progress.enter(Stage.START)
         with self.start_spark(is_short) as session:
             self.progress.set_spark_ui(session.sparkContext.uiWebUrl)
             yield Run(options, session, writer, self.progress, self.now_ms, result)

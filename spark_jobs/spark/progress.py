@@ -17,10 +17,17 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final, TextIO
 
+from core_broker.errors import GantryError
+
+
+class JobCancelledError(GantryError):
+    """The client of the job cancelled it."""
+
 
 class Stage(StrEnum):
     """Stages of a job, in order."""
 
+    WAIT = "wait"
     PLAN = "plan"
     START = "start"
     READ = "read"
@@ -31,6 +38,7 @@ class Stage(StrEnum):
 
 #: Start and end of each stage, percent, estimated from typical durations.
 PERCENT_AT: Final[Mapping[Stage, tuple[float, float]]] = {
+    Stage.WAIT: (0, 0),
     Stage.PLAN: (0, 2),
     Stage.START: (2, 15),
     Stage.READ: (15, 60),
@@ -55,6 +63,7 @@ class Progress:
         self._last_text = ""
         self._percent = 0.0
         self._read_start_s: float | None = None
+        self._cancelled = threading.Event()
         self.rows = 0
         self.rows_total = 0
 
@@ -67,12 +76,25 @@ class Progress:
         self._spark_ui = url
 
     def enter(self, stage: Stage, *, part: int = 0, parts: int = 1) -> None:
-        """Start a stage, or part number `part` of a stage with `parts` parts."""
+        """Start a stage, or part number `part` of a stage with `parts` parts.
+
+        Raises JobCancelledError after `cancel`.
+        """
+        if self._cancelled.is_set():
+            raise JobCancelledError("The job was cancelled.")
         self._stage = stage
         self._part = part, max(parts, part + 1)
         if stage is Stage.READ and self._read_start_s is None:
             self._read_start_s = time.monotonic()
         self.update(0.0)
+
+    def cancel(self) -> None:
+        """End the job at the start of the next stage or part."""
+        self._cancelled.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self._cancelled.is_set()
 
     def update(self, share: float) -> None:
         """Report the finished share of the current part, from 0 to 1. Writes no line without a

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -57,8 +58,26 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss,SSS} %p %c %m%n%ex
 """
 
 
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """Settings that are fixed at the start of a session."""
+
+    #: Folder of event logs and the Java shim, absolute.
+    run_dir: Path
+    master: str
+    #: Settings of Spark that override the defaults.
+    spark: Mapping[str, str]
+
+
 class SparkLostError(GantryError):
     """Spark's Java process ended during a job."""
+
+    @classmethod
+    def during_work(cls) -> "SparkLostError":
+        return cls(
+            "Spark's Java process ended in the middle of the work: it was killed, or ran out of "
+            "memory (spark.driver.memory). Nothing was committed; the next run starts afresh."
+        )
 
 
 def start_session(
@@ -76,7 +95,7 @@ def start_session(
     os.environ["JAVA_HOME"] = str(java.home)
     # Otherwise the workers may start a Python without pyarrow and Gantry.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
+    chosen = chosen_master(master)
     if is_local(chosen):
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     return _build(app_name, chosen, all_settings(chosen, run_dir, settings or {}))
@@ -100,13 +119,15 @@ def spark_session(
     try:
         yield session
     except (Py4JNetworkError, ConnectionError) as error:
-        raise SparkLostError(
-            "Spark's Java process ended in the middle of the work: it was killed, or ran out of "
-            "memory (spark.driver.memory). Nothing was committed; the next run starts afresh."
-        ) from error
+        raise SparkLostError.during_work() from error
     finally:
         with suppress(Py4JError, OSError):  # the session may be gone already
             session.stop()
+
+
+def chosen_master(master: str | None) -> str:
+    """`master`, else SPARK_MASTER, else DEFAULT_MASTER."""
+    return master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
 
 
 def is_local(master: str) -> bool:

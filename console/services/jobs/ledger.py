@@ -93,6 +93,7 @@ def note(job: Job, progress: Progress | None) -> bool:
         kept = bounded(progress)
         changes |= {
             "stage": kept.stage,
+            "stage_started_at": _stage_started_at(job, kept),
             "percent": kept.percent,
             "done": kept.done,
             "total": kept.total,
@@ -165,6 +166,12 @@ def reap(now: datetime | None = None) -> int:
         error=NO_WORKER,
     )
     return lost + ignored
+
+
+def _stage_started_at(job: Job, progress: Progress) -> datetime | None:
+    if not progress.stage:
+        return None
+    return job.stage_started_at if job.stage == progress.stage else timezone.now()
 
 
 def _forget_oldest(cluster: str, kind: str) -> None:

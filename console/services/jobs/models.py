@@ -45,6 +45,7 @@ class Job(models.Model):
     cancel_requested = models.BooleanField(default=False)
 
     stage = models.CharField(max_length=32, blank=True)
+    stage_started_at = models.DateTimeField(null=True, blank=True)
     percent = models.FloatField(default=0)
     done = models.BigIntegerField(default=0)
     total = models.BigIntegerField(null=True, blank=True)
@@ -96,6 +97,11 @@ class Job(models.Model):
         if self.started_at is None:
             return None
         return _ms(self.finished_at or timezone.now()) - _ms(self.started_at)
+
+    @property
+    def stage_ms(self) -> int | None:
+        """Time in the current stage until now; None without a stage."""
+        return _ms(timezone.now()) - _ms(self.stage_started_at) if self.stage_started_at else None
 
     @property
     def is_unattended(self) -> bool:

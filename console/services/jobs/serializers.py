@@ -27,6 +27,9 @@ class JobSerializer(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
     cancel_requested = serializers.BooleanField()
     stage = serializers.CharField()
+    stage_started_at = serializers.DateTimeField(
+        allow_null=True, help_text="Start of the current or last stage."
+    )
     percent = serializers.FloatField()
     done = serializers.IntegerField(help_text="Units done; the kind names the unit.")
     total = serializers.IntegerField(

@@ -34,6 +34,8 @@ NUMBERS = {
     "INGEST_MINUTES": (0, 24 * 60, 10),
     "COMPACT_HOURS": (0, 24 * 31, 24),
     "LAKE_DAYS": (1, 3_650, 30),
+    "SPARK_IDLE_MINUTES": (0, 24 * 60, 10),
+    "SPARK_MEMORY_MB": (512, 1_000_000, 1_024),
     "JOB_FILE_DAYS": (1, 365, 7),
     "JOB_FILES_MB": (1, 1_000_000, 1_024),
     "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
@@ -81,6 +83,8 @@ class Environment:
     ingest_minutes: int
     compact_hours: int
     lake_days: int
+    spark_idle_minutes: int
+    spark_memory_mb: int
     job_file_days: int
     job_files_mb: int
     analytics_memory_mb: int

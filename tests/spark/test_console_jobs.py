@@ -1,8 +1,10 @@
-"""The ingest job as the console runs it: a killed JVM, and the run after the kill."""
+"""The ingest job as the console runs it: killed JVMs, and the run after the kills."""
 
 import random
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,6 +18,7 @@ from console.services.analytics.ranges import on_grid
 from console.services.jobs import ledger, runner
 from console.services.jobs.models import Job, Origin
 from console.services.jobs.paths import lake_of
+from console.services.jobs.spark_service import service
 from console.services.jobs.states import State
 from tests.spark.traffic import send, trace_bodies
 from tests.support.cluster import Cluster
@@ -30,7 +33,7 @@ MESSAGES = 60
 @pytest.fixture
 def bodies(
     shared_cluster: Cluster, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> list[bytes]:
+) -> Iterator[list[bytes]]:
     """Traces in a separate topic, which the jobs of cluster `local` read."""
     topic = f"trace-{uuid.uuid4().hex[:8]}"
     settings.GANTRY_HOME = tmp_path
@@ -39,11 +42,12 @@ def bodies(
     begin_ms = time.time_ns() // 1_000_000 // HOUR_MS * HOUR_MS - 5 * HOUR_MS
     made = trace_bodies(random.Random(7), "traced", MESSAGES, begin_ms)
     send(shared_cluster, topic, made)
-    command_of = trace_jobs.command_of
+    arguments_of = trace_jobs.arguments_of
     monkeypatch.setattr(
-        trace_jobs, "command_of", lambda *asked: [*command_of(*asked), "--topic", topic]
+        trace_jobs, "arguments_of", lambda *asked: [*arguments_of(*asked), "--topic", topic]
     )
-    return made
+    yield made
+    service.stop()
 
 
 def run(tell: "Killer") -> Job:
@@ -54,7 +58,7 @@ def run(tell: "Killer") -> Job:
 
 
 class Killer:
-    """Receives every change of the job, and kills the JVM when the job enters a stage."""
+    """Receives every change of the job, and kills all JVMs while the job is in a stage."""
 
     def __init__(self, stage: str | None) -> None:
         self.stage = stage
@@ -65,11 +69,12 @@ class Killer:
             self.stages.append(job.stage)
         if self.stage is not None and job.stage == self.stage and job.is_active:
             for child in psutil.Process().children(recursive=True):
-                if "java" in child.name():
-                    child.kill()
+                with suppress(psutil.NoSuchProcess):
+                    if "java" in child.name():
+                        child.kill()
 
 
-def test_a_killed_jvm_fails_the_job_and_the_next_run_continues(bodies: list[bytes]) -> None:
+def test_killed_jvms_fail_the_job_and_the_next_run_continues(bodies: list[bytes]) -> None:
     killed = run(Killer("rollup"))
     assert (killed.state, bool(killed.error)) == (State.FAILED, True)
     assert killed.log_tail

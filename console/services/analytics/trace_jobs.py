@@ -1,6 +1,5 @@
 """Trace jobs: the Spark programs of the trace lake (`python -m spark_jobs …`) as job kinds."""
 
-import sys
 from typing import Any, Final
 
 from django.conf import settings
@@ -11,9 +10,10 @@ from console.services.analytics.day_rollups import write_day_rollups
 from console.services.jobs import kinds
 from console.services.jobs.control import Control
 from console.services.jobs.models import Job
-from console.services.jobs.paths import lake_of, spark_run_dir
-from console.services.jobs.program import run_program
+from console.services.jobs.paths import lake_of
 from console.services.jobs.reports import Done, Progress
+from console.services.jobs.spark import session_arguments
+from console.services.jobs.spark_program import run_spark_program
 from console.services.jobs.states import State
 
 INGEST: Final = "ingest"
@@ -89,7 +89,7 @@ def run_spark(job: Job, control: Control) -> Done:
     cluster_inputs = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
     job.inputs = {**job.inputs, **cluster_inputs, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
-    done = run_program(job, control, command_of(job.kind, job.cluster, namesrv))
+    done = run_spark_program(job, control, arguments_of(job.kind, job.cluster, namesrv))
     last = Progress(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
     days = write_day_rollups(job.cluster, lambda: control.report(last))
     return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
@@ -103,18 +103,15 @@ def _has_earlier_run(job: Job) -> bool:
     return others.filter(earlier).exists()
 
 
-def command_of(kind: str, cluster: str, namesrv: str) -> list[str]:
-    """The command line of a job kind."""
-    master = ["--master", settings.SPARK_MASTER] if settings.SPARK_MASTER else []
+def arguments_of(kind: str, cluster: str, namesrv: str) -> list[str]:
+    """The command line of a job kind, after `python -m spark_jobs`."""
     source = ["--namesrv", namesrv] if kind == INGEST else []
     retention = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
     return [
-        *(sys.executable, "-m", "spark_jobs", kind),
+        kind,
         *source,
         *retention,
         *("--lake", str(lake_of(cluster))),
-        *("--run-dir", str(spark_run_dir())),
-        *master,
+        *session_arguments(),
         "--progress-json",
-        "--until-stdin-closes",
     ]

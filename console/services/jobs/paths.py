@@ -15,6 +15,16 @@ def spark_run_dir() -> Path:
     return Path(settings.GANTRY_HOME) / "spark"
 
 
+def spark_socket() -> Path:
+    """The socket of the Spark service, see `spark_service.py`."""
+    return Path(settings.GANTRY_HOME) / "run" / "spark.sock"
+
+
+def spark_service_log() -> Path:
+    """Output of the Spark service; every start of the service empties the file."""
+    return Path(settings.GANTRY_HOME) / "logs" / "spark-service.log"
+
+
 def job_log(job_id: int) -> Path:
     """Standard error of the job's program."""
     return Path(settings.GANTRY_HOME) / "logs" / "jobs" / f"{job_id}.log"

@@ -7,21 +7,23 @@ exits.
 
 import contextlib
 import os
-import queue
 import signal
 import subprocess
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from console.services.jobs.reports import LINE_BYTES_MAX, Report, read_line
+from console.services.jobs.report_stream import ReportStream
+from console.services.jobs.reports import Report
 
 STOP_GRACE_S: Final = 10.0
 LOG_TAIL_BYTES: Final = 16 * 1024
-REPORTS_WAITING_MAX: Final = 1000
 #: Environment variables withheld from the program: secrets of the console.
 SECRETS: Final = frozenset({"SECRET_KEY", "GANTRY_ADMIN_PASSWORD", "DATABASE_URL", "REDIS_URL"})
+
+
+class ProgramEnded(Exception):
+    """The program ended without a final report."""
 
 
 class JobProcess:
@@ -30,7 +32,6 @@ class JobProcess:
     def __init__(self, command: Sequence[str], *, folder: Path, log: Path) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log
-        self._reports: queue.Queue[Report | None] = queue.Queue(REPORTS_WAITING_MAX)
         with log.open("wb") as errors:
             self._process = subprocess.Popen(
                 command,
@@ -41,8 +42,8 @@ class JobProcess:
                 stderr=errors,
                 start_new_session=True,
             )
-        self._listener = threading.Thread(target=self._listen, name="job-output", daemon=True)
-        self._listener.start()
+        assert self._process.stdout is not None
+        self._reports = ReportStream(self._process.stdout)
 
     @property
     def pid(self) -> int:
@@ -51,9 +52,7 @@ class JobProcess:
 
     def next_report(self, timeout_s: float) -> Report | None:
         """The next report; None after the timeout or the end of the program."""
-        with contextlib.suppress(queue.Empty):
-            return self._reports.get(timeout=timeout_s)
-        return None
+        return self._reports.next_report(timeout_s)
 
     def has_ended(self) -> bool:
         """Whether the program has exited and all reports were read."""
@@ -61,12 +60,19 @@ class JobProcess:
             return False
         # A child process can outlive the program and keep the output pipe open.
         self._signal(signal.SIGKILL)
-        return not self._listener.is_alive() and self._reports.empty()
+        return self._reports.has_ended()
 
     @property
     def exit_code(self) -> int | None:
         """Negative signal number after a kill; None during the run."""
         return self._process.poll()
+
+    def exit_error(self) -> Exception:
+        """The error of a program that exited without a final report."""
+        code = self.exit_code
+        if code is not None and code < 0:
+            return ProgramEnded(f"The process of the job was killed by signal {-code}.")
+        return ProgramEnded(f"The process of the job ended with code {code}; its log tells more.")
 
     def stop(self) -> None:
         """SIGTERM to the process group, then SIGKILL after a grace period."""
@@ -89,27 +95,21 @@ class JobProcess:
 
     def log_tail(self) -> str:
         """The end of the log."""
-        try:
-            with self._log.open("rb") as file:
-                file.seek(max(0, self._log.stat().st_size - LOG_TAIL_BYTES))
-                return file.read(LOG_TAIL_BYTES).decode("utf-8", "replace").replace("\x00", "")
-        except OSError:
-            return ""
+        return end_of_log(self._log, 0)
 
     def _signal(self, sign: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, sign)
 
-    def _listen(self) -> None:
-        """Read reports in a thread until the program closes the output."""
-        output: IO[bytes] | None = self._process.stdout
-        assert output is not None
-        with contextlib.suppress(ValueError, OSError):  # concurrent close
-            while line := output.readline(LINE_BYTES_MAX + 1):
-                report = read_line(line)
-                if report is not None:
-                    self._reports.put(report)
-        self._reports.put(None)  # wakes next_report()
+
+def end_of_log(log: Path, begin: int) -> str:
+    """The end of a log file from the byte `begin`, LOG_TAIL_BYTES at most."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(begin, log.stat().st_size - LOG_TAIL_BYTES))
+            return file.read(LOG_TAIL_BYTES).decode("utf-8", "replace").replace("\x00", "")
+    except OSError:
+        return ""
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Reports of a job's work: progress, done, failed. Pure.
 
 A program (see `program.py`) writes reports to standard output as JSON lines in the format of
-`spark_jobs.spark.progress`, with `event` progress, done or error. Program output is untrusted:
-other lines are skipped, and texts and numbers are bounded.
+`spark_jobs.spark.progress`, with `event` progress, done or error; the Spark service also writes
+accepted or refused (`spark_jobs.service`). Program output is untrusted: other lines are skipped,
+and texts and numbers are bounded.
 """
 
 import math
@@ -58,7 +59,18 @@ class Failed(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-Report = Progress | Done | Failed
+class Accepted(msgspec.Struct, frozen=True):
+    """The service runs the job now."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """The service does not run the job, with the reason."""
+
+    kind: str = ""
+    message: str = ""
+
+
+Report = Progress | Done | Failed | Accepted | Refused
 
 
 def read_line(line: bytes) -> Report | None:
@@ -87,6 +99,10 @@ def _read(said: dict[str, Any]) -> Report | None:
         return msgspec.convert({"done": rows, "outputs": outputs, "note": note}, Done)
     if event == "error":
         return msgspec.convert(said, Failed)
+    if event == "accepted":
+        return Accepted()
+    if event == "refused":
+        return msgspec.convert(said, Refused)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Availability of Spark on the machine, checked by the program of the Spark jobs."""
+"""Spark on this machine: availability, checked by the program of the Spark jobs, and settings."""
 
 import subprocess
 import sys
@@ -50,3 +50,10 @@ def _ask() -> Availability:
         return msgspec.json.decode(answer.stdout, type=Availability)
     except (OSError, subprocess.TimeoutExpired, msgspec.MsgspecError) as error:
         return Availability(usable=False, reason=f"{' '.join(command)} failed: {error}")
+
+
+def session_arguments() -> list[str]:
+    """The options of the Spark session, for jobs and for the service."""
+    master = ["--master", settings.SPARK_MASTER] if settings.SPARK_MASTER else []
+    memory = f"spark.driver.memory={settings.SPARK_MEMORY_MB}m"
+    return ["--run-dir", str(spark_run_dir()), *master, "--conf", memory]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
+from celery.signals import worker_process_shutdown, worker_shutdown, worker_shutting_down
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import close_old_connections
@@ -19,6 +19,7 @@ from console.services.jobs import control, files, kinds, ledger, runner, spark
 from console.services.jobs.errors import AlreadyActive, NotContinuable, QueueDown
 from console.services.jobs.feed import announce
 from console.services.jobs.models import Job, Origin
+from console.services.jobs.spark_service import service
 from console.services.jobs.states import State
 from console.web.dependencies import redis_problem
 
@@ -101,3 +102,10 @@ def reap_lost() -> None:
 def _stop_jobs(**_: Any) -> None:
     """Stop running jobs: a worker waits for its tasks at shutdown."""
     control.stopping.set()
+
+
+@worker_shutdown.connect(weak=False)
+@worker_process_shutdown.connect(weak=False)
+def _stop_spark(**_: Any) -> None:
+    """Stop the Spark service of this process after the last task."""
+    service.stop()

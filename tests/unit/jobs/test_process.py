@@ -129,7 +129,7 @@ def test_a_chatty_program_does_not_fill_our_memory(start: Callable[[str], JobPro
         """
     )
     assert job.next_report(DEADLINE_S) is not None
-    wait_for(job._reports.full)
+    wait_for(job._reports.is_full)
     job.close()
     assert job.exit_code is not None
 

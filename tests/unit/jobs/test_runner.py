@@ -13,6 +13,7 @@ from console.services.jobs import control, kinds, ledger, runner
 from console.services.jobs.control import Listener
 from console.services.jobs.models import Job, Origin
 from console.services.jobs.program import run_program
+from console.services.jobs.reports import Done
 from console.services.jobs.states import State
 
 pytestmark = pytest.mark.django_db
@@ -144,18 +145,18 @@ def test_a_task_that_comes_twice_finds_the_job_taken() -> None:
 
 def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
     settings.SPARK_MASTER = "spark://m:7077"
-    command = trace_jobs.command_of("ingest", "local", "127.0.0.1:9876")
-    assert command[1:4] == ["-m", "spark_jobs", "ingest"]
+    command = trace_jobs.arguments_of("ingest", "local", "127.0.0.1:9876")
+    assert command[0] == "ingest"
     assert command[command.index("--lake") + 1].endswith("/lake/local")
     assert command[command.index("--master") + 1] == "spark://m:7077"
-    assert "--until-stdin-closes" in command
+    assert command[command.index("--conf") + 1] == "spark.driver.memory=1024m"
 
 
 def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_S", 0.01)
     monkeypatch.setattr(trace_jobs, "write_day_rollups", lambda cluster, progress: 0)
-    command = [sys.executable, "-c", 'print(\'{"event": "done", "rows": 5}\')']
-    monkeypatch.setattr(trace_jobs, "command_of", lambda *_: command)
+    done = Done(done=5)
+    monkeypatch.setattr(trace_jobs, "run_spark_program", lambda *_: done)
     first = ledger.enqueue("local", "ingest", by=None, origin=Origin.PERSON)
     assert ledger.claim(first.pk, "another worker") is not None
     kinds.register(KIND, trace_jobs.run_spark, title="Second", uses_spark=True)

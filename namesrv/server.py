@@ -11,7 +11,13 @@ from typing import Any
 
 from core_broker.config import NamesrvConfig
 from core_broker.errors import CannotListen
-from core_broker.monitoring.metrics import Family, Metrics, event_loop_family, remoting_families
+from core_broker.monitoring.metrics import (
+    Family,
+    Metrics,
+    event_loop_family,
+    remoting_families,
+    tls_families,
+)
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.remoting.codes import ResponseCode
@@ -19,6 +25,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
+from core_broker.remoting.tls_server import ServerTls
 from namesrv.kv import load_key_values
 from namesrv.route_processor import RouteProcessor
 from namesrv.routes import RouteTable
@@ -39,7 +46,7 @@ class NameServer:
     """`await start()` binds and serves; `await stop()` stops in order."""
 
     def __init__(self, config: NamesrvConfig) -> None:
-        """Read kvConfig.json; raises SettingsError when it is damaged."""
+        """Read kvConfig.json and the TLS files; raises SettingsError for a file of no use."""
         self.config = config
         self.routes = RouteTable()
         self.port = 0
@@ -58,7 +65,11 @@ class NameServer:
         self._answered: Counter[int] = Counter()
         limits = Limits(idle_close_s=config.server_channel_max_idle_time_seconds)
         self._server = RemotingServer(
-            self._dispatch, name="namesrv", limits=limits, on_close=self._lost
+            self._dispatch,
+            name="namesrv",
+            limits=limits,
+            on_close=self._lost,
+            tls=ServerTls(config, "namesrv"),
         )
         self._scan: asyncio.Task[None] | None = None
 
@@ -115,6 +126,7 @@ class NameServer:
             },
             "topics": len(self.routes.topics),
             "connections": len(self._server.connections),
+            "tls": self._server.tls.varz() if self._server.tls else {"mode": "disabled"},
             "event_loop_holds": self._server.watchdog.varz(),
             "requests": {str(code): count for code, count in self._answered.items()},
         }
@@ -153,6 +165,8 @@ class NameServer:
         yield Family("rocketmq_namesrv_topics", [({}, len(self.routes.topics))])
         yield Family("rocketmq_namesrv_connections", [({}, len(self._server.connections))])
         yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
+        if self._server.tls is not None:
+            yield from tls_families(self._server.tls.varz())
         yield event_loop_family(self._server.watchdog.counts())
         requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
         yield Family("rocketmq_namesrv_requests_total", requests)

@@ -36,7 +36,7 @@ def settings_rows() -> dict[str, tuple[str, str]]:
     for program, kind in (("## Broker", BrokerConfig), ("## Name server", NamesrvConfig)):
         section = document.partition(f"\n{program}\n")[2].partition("\n## ")[0]
         for key, live, meaning in re.findall(
-            r"^\| `(\w+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", section, re.M
+            r"^\| `([\w.]+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", section, re.M
         ):
             rows[f"{kind.__name__}.{key}"] = (live.strip(), meaning.strip())
     return rows

@@ -1,7 +1,7 @@
 """Assembly of the parts of a broker, and the connections between the parts."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ from core_broker.remoting.intake import Intake
 from core_broker.remoting.iteration import IterationEnd, flush_each
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.server import RemotingServer
+from core_broker.remoting.tls_client import ClientTls
+from core_broker.remoting.tls_server import ServerTls
 from core_broker.state.config_files import read_config, write_config
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.delay_levels import DelayLevels
@@ -71,16 +73,13 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     offsets, progress = ConsumerOffsets(), DelayProgress()
     executor = IoThread("broker-config")
 
-    def whole(encode: Callable[[], bytes]) -> Callable[[], list[bytes]]:
-        return lambda: [encode()]
-
     saver = TableSaver(
         Path(config.store_path_root_dir) / "config",
         {
             ConfigTable.TOPICS: topics.parts,
             ConfigTable.GROUPS: groups.parts,
             ConfigTable.OFFSETS: offsets.slices,
-            ConfigTable.DELAYS: whole(progress.encode),
+            ConfigTable.DELAYS: lambda: [progress.encode()],
             ConfigTable.FILTERS: lambda: [ctx.filters.encode()],
         },
         executor,
@@ -92,8 +91,9 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
 
     store = MessageStore(config)
     access = access_control(config, now_ms, executor)
+    tls = _client_tls(config)
     registration = Registration(
-        topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed
+        topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed, tls
     )
     ctx = BrokerContext(
         config=config,
@@ -117,7 +117,8 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
     compiled = compiled_fast_path(ctx, requests)
-    server = broker_server(ctx, requests, compiled, python_fast_path(ctx, requests))
+    python = python_fast_path(ctx, requests)
+    server = broker_server(ctx, requests, compiled, python, tls=ServerTls(config, "broker"))
     return Parts(
         ctx=ctx,
         requests=requests,
@@ -159,6 +160,7 @@ def broker_server(
     compiled: "CompiledFastPath | None",
     python: PythonFastPath | None,
     limits: Limits | None = None,
+    tls: ServerTls | None = None,
 ) -> RemotingServer:
     """Make a server from its two pipelines: intake of a connection, end of an iteration.
 
@@ -189,9 +191,16 @@ def broker_server(
         on_resume=requests.pulls.resumed,
         on_close=lost,
         on_stopped=None if compiled is None else compiled.stop,
+        tls=tls,
     )
     ctx.watchdog = server.watchdog
     return server
+
+
+def _client_tls(config: BrokerConfig) -> ClientTls | None:
+    """Return the TLS of registrations; the rule is that of RocketMQ's NettyClientConfig."""
+    is_used = config.use_tls or config.tls_enable or config.tls_server_mode == "enforcing"
+    return ClientTls.of(config) if is_used else None
 
 
 def load_tables(parts: Parts) -> None:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from core_broker.broker.access_control import AccessControl
 from core_broker.fastpath import has_kernel
-from core_broker.monitoring.metrics import Family, Metrics, event_loop_family, remoting_families
+from core_broker.monitoring.metrics import (
+    Family,
+    Metrics,
+    event_loop_family,
+    remoting_families,
+    tls_families,
+)
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.server import RemotingServer
@@ -63,6 +69,7 @@ class Exposure:
                 "unfinished_bytes": self._server.unfinished_bytes,
                 "unsent_bytes": self._server.unsent_bytes,
             },
+            "tls": self._server.tls.varz() if self._server.tls else {"mode": "disabled"},
             "event_loop_holds": self._server.watchdog.varz(),
             "kernel": {
                 "is_compiled": has_kernel(),
@@ -126,6 +133,8 @@ class Exposure:
 
     def _remoting(self) -> Iterator[Family]:
         yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
+        if self._server.tls is not None:
+            yield from tls_families(self._server.tls.varz())
         yield event_loop_family(self._server.watchdog.counts())
         refused = self._requests.flow.refused.items()
         yield Family("rocketmq_flow_control_total", [({"reason": name}, n) for name, n in refused])

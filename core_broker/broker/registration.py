@@ -42,6 +42,7 @@ from core_broker.remoting.headers import (
     RegisterBrokerRequestHeader,
     UnRegisterBrokerRequestHeader,
 )
+from core_broker.remoting.tls_client import ClientTls
 from core_broker.state.topics import TopicTable
 
 #: RocketMQ clips registerNameServerPeriod to these bounds.
@@ -68,12 +69,15 @@ class Registration:
         settings: Callable[[], BrokerConfig],
         has_failed: Callable[[], bool],
         order_changed: Callable[[Mapping[str, str]], None],
+        tls: ClientTls | None = None,
     ) -> None:
         self._topics = topics
         self._settings = settings
         self._has_failed = has_failed
         self._order_changed = order_changed
-        self._client = RemotingClient(name="broker-namesrv", on_close=self._connection_lost)
+        self._client = RemotingClient(
+            name="broker-namesrv", on_close=self._connection_lost, tls=tls
+        )
         self._links: dict[str, NamesrvLink] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._addr = ""

@@ -40,12 +40,14 @@ from core_broker.remoting.bodies import (
     SubscriptionGroupConfig,
     TopicConfig,
 )
+from core_broker.remoting.tls_client import ClientTls
 
 __all__ = [
     "AclRpcHook",
     "AdminClient",
     "CacheLimits",
     "ClientHook",
+    "ClientTls",
     "CompressionType",
     "ConsumeContext",
     "ConsumeFromWhere",

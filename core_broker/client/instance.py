@@ -24,6 +24,7 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
 from core_broker.remoting.ext_fields import Header
 from core_broker.remoting.headers import UnregisterClientRequestHeader
+from core_broker.remoting.tls_client import ClientTls
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +46,16 @@ class ClientInstance:
         heartbeat: Callable[[str], HeartbeatData],
         dispatch: Dispatch | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.client_id = new_client_id(instance_name)
         self.namesrv_addr = namesrv_addr = addrs_or_environment(namesrv_addr)
         self.remoting = RemotingClient(
-            name=name, dispatch=dispatch, rpc_hooks=rpc_hooks, on_close=self._on_connection_closed
+            name=name,
+            dispatch=dispatch,
+            rpc_hooks=rpc_hooks,
+            on_close=self._on_connection_closed,
+            tls=tls or ClientTls.from_environment(),
         )
         self._announced: set[str] = set()
         self._without_lite_pull: set[str] = set()

@@ -37,6 +37,7 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
+from core_broker.remoting.tls_client import ClientTls
 
 #: Callback of ``submit``: called with the result, or with None and the error.
 OnSent = Callable[[SendResult | None, Exception | None], None]
@@ -64,6 +65,7 @@ class Producer(Service):
         namespace: str = "",
         settings: ProducerSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.group = group = with_namespace(namespace, group)
         validate_group(group)
@@ -95,6 +97,7 @@ class Producer(Service):
             heartbeat=heartbeat,
             dispatch=dispatch,
             rpc_hooks=rpc_hooks,
+            tls=tls,
         )
         self._sender = Sender(self._instance, group, self._settings, self._hooks)
         self._in_flight = InFlight(self._settings.in_flight_max)

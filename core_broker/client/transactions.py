@@ -45,6 +45,7 @@ from core_broker.remoting.headers import (
     CheckTransactionStateRequestHeader,
     EndTransactionRequestHeader,
 )
+from core_broker.remoting.tls_client import ClientTls
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +214,7 @@ class TransactionProducer(Producer):
         namespace: str = "",
         settings: ProducerSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         super().__init__(
             group,
@@ -221,6 +223,7 @@ class TransactionProducer(Producer):
             namespace=namespace,
             settings=settings,
             rpc_hooks=rpc_hooks,
+            tls=tls,
         )
         self._execute = execute
         self._ender = _TransactionEnder(self._instance, self.group, self._hooks)

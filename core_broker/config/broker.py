@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from core_broker.config.addresses import local_address
-from core_broker.config.settings import INT_MAX, Settings, computed, key
+from core_broker.config.settings import INT_MAX, computed, key
+from core_broker.config.tls import TlsSettings
 from core_broker.config.unused import NO_REPLICATION
 from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX
 
@@ -26,7 +27,7 @@ BROKER_HTTP_PORT = 5559
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(Settings):
+class BrokerConfig(TlsSettings):
     """Every setting of a broker and of its message store."""
 
     # Identity.

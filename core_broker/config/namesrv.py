@@ -6,7 +6,8 @@ Compatible with NamesrvConfig and the listening keys of NettyServerConfig.
 from dataclasses import dataclass
 from pathlib import Path
 
-from core_broker.config.settings import INT_MAX, Settings, computed, key
+from core_broker.config.settings import INT_MAX, computed, key
+from core_broker.config.tls import TlsSettings
 from core_broker.limits import PORT_MAX
 
 #: TCP port of the name server's HTTP side listener.
@@ -18,7 +19,7 @@ def _below_home(file: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesrvConfig(Settings):
+class NamesrvConfig(TlsSettings):
     """Every setting of a name server."""
 
     rocketmq_home: str = key("", no_effect="no file below the installation folder is read")

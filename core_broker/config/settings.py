@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
 
+#: Prefix of the variables of the environment that hold settings.
+ENVIRONMENT_PREFIX = "ROCKETMQ_"
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 
@@ -18,7 +20,13 @@ _IRREGULAR_KEYS = {
     "broker_ip2": "brokerIP2",
     "check_crc_on_recover": "checkCRCOnRecover",
     "use_tls": "useTLS",
+    "tls_enable": "tls.enable",
+    "tls_config_file": "tls.config.file",
+    "tls_test_mode_enable": "tls.test.mode.enable",
+    "tls_server_need_client_auth": "tls.server.need.client.auth",
 }
+# Prefixes of attributes whose keys have dots: `tls_server_key_path` is `tls.server.keyPath`.
+_DOTTED_PREFIXES = ("tls_server_", "tls_client_")
 
 T = TypeVar("T")
 
@@ -77,8 +85,16 @@ def java_key(attribute: str) -> str:
     """Return RocketMQ's spelling of an attribute: `broker_ip1` is `brokerIP1`."""
     if attribute in _IRREGULAR_KEYS:
         return _IRREGULAR_KEYS[attribute]
+    for prefix in _DOTTED_PREFIXES:
+        if attribute.startswith(prefix):
+            return prefix.replace("_", ".") + java_key(attribute.removeprefix(prefix))
     first, *rest = attribute.split("_")
     return first + "".join(word.capitalize() for word in rest)
+
+
+def plain_name(name: str) -> str:
+    """Return a key without case, underscores and dots: LISTEN_PORT and listenPort are equal."""
+    return name.replace("_", "").replace(".", "").upper()
 
 
 def property_text(value: object) -> str:

@@ -13,12 +13,17 @@ from core_broker.config.assignments import Assignment, Suggestions
 from core_broker.config.broker import BrokerConfig
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.property_files import parse_properties
-from core_broker.config.settings import Settings, property_text
+from core_broker.config.settings import (
+    ENVIRONMENT_PREFIX,
+    Settings,
+    plain_name,
+    property_text,
+)
+from core_broker.config.tls import PASSWORD_KEYS
 from core_broker.config.unsupported import REFUSED_KEYS, refusal
 from core_broker.config.unused import KEYS_WITHOUT_EFFECT
 from core_broker.errors import SettingProblem
 
-ENVIRONMENT_PREFIX = "ROCKETMQ_"
 # Variables of RocketMQ containers for the options of the Java VM.
 _JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
 # Variables of RocketMQ with ENVIRONMENT_PREFIX that are not settings.
@@ -65,16 +70,17 @@ def from_environment(
     kind: type[Settings], environ: Mapping[str, str], warnings: list[str]
 ) -> list[Assignment]:
     """Return the assignments of the variables ROCKETMQ_<KEY>."""
-    own = {_plain(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
-    others = {_plain(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
-    others |= {_plain(name) for name in KEYS_WITHOUT_EFFECT} | _OTHER_VARIABLES
+    own = {plain_name(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
+    others = {plain_name(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
+    others |= {plain_name(name) for name in (*KEYS_WITHOUT_EFFECT, *PASSWORD_KEYS)}
+    others |= _OTHER_VARIABLES
     suggestions = Suggestions(own)
     assignments: list[Assignment] = []
     useless = [variable for variable in _JAVA_VARIABLES if environ.get(variable)]
     for variable in sorted(environ):
         if not variable.startswith(ENVIRONMENT_PREFIX):
             continue
-        plain = _plain(variable.removeprefix(ENVIRONMENT_PREFIX))
+        plain = plain_name(variable.removeprefix(ENVIRONMENT_PREFIX))
         value = environ[variable]
         if plain in own:
             assignments.append(Assignment(own[plain], value, f"environment {variable}"))
@@ -96,11 +102,6 @@ def _is_useless(kind: type[Settings], key: str, value: str) -> bool:
     default = kind.keys()[key].default
     assert default is not MISSING
     return value.strip() != property_text(default)
-
-
-def _plain(name: str) -> str:
-    """Return a key without case and underscores: LISTEN_PORT and listenPort are the same key."""
-    return name.replace("_", "").upper()
 
 
 def _unknown(location: str, key: str, nearest: str) -> str:

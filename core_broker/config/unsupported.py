@@ -17,7 +17,6 @@ REFUSED_VALUES = {
     ("enableDLegerCommitLog", "true"): "false; DLedger is not available in this version",
     ("enableLmq", "true"): "false; light queues are not available in this version",
     ("enableMultiDispatch", "true"): "false; light queues are not available in this version",
-    ("useTLS", "true"): "false; encryption is not available in this version",
 }
 REFUSED_KEYS = frozenset(key for key, _ in REFUSED_VALUES)
 

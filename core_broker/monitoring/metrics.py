@@ -7,7 +7,7 @@ the names of RocketMQ 5, so that existing dashboards work.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -37,6 +37,9 @@ METRIC_HELP = {
     "rocketmq_auth_refusals_total": "Requests refused by access control",
     "rocketmq_remoting_connections": "Open connections",
     "rocketmq_remoting_opened_total": "Connections opened",
+    "rocketmq_remoting_tls_opened_total": "Connections opened with TLS",
+    "rocketmq_tls_certificate_expiry_timestamp_seconds": "End of validity of the TLS certificate",
+    "rocketmq_tls_reloads_total": "Reloads of the TLS files, by result",
     "rocketmq_remoting_closed_total": "Connections closed by the server, by reason",
     "rocketmq_remoting_failures_total": "Requests not handled, responses not expected, by reason",
     "rocketmq_event_loop_holds_total": "Steps that held the event loop over 50 ms, by cause",
@@ -58,7 +61,10 @@ class Family:
 
 
 #: Counters of a remoting endpoint that count closed connections, by reason.
-_CLOSED = ("refused", "malformed", "oversize", "unfinished", "slow_readers", "idle", "unstored")
+_CLOSED = (
+    *("refused", "malformed", "oversize", "unfinished", "slow_readers", "idle", "unstored"),
+    *("silent", "plain_refused", "tls_failed", "tls_displaced", "tls_unavailable"),
+)
 #: Counters of a remoting endpoint that count failed requests and unexpected responses.
 _FAILURES = ("busy", "failed", "late_answers")
 
@@ -67,11 +73,21 @@ def remoting_families(connections: int, counters: Mapping[str, int]) -> Iterable
     """Return the metrics of a listening endpoint from its counters by name."""
     yield Family("rocketmq_remoting_connections", [({}, connections)])
     yield Family("rocketmq_remoting_opened_total", [({}, counters["opened"])])
+    yield Family("rocketmq_remoting_tls_opened_total", [({}, counters["tls_opened"])])
     for family, names in (
         ("rocketmq_remoting_closed_total", _CLOSED),
         ("rocketmq_remoting_failures_total", _FAILURES),
     ):
         yield Family(family, [({"reason": name}, counters[name]) for name in names])
+
+
+def tls_families(state: Mapping[str, Any]) -> Iterable[Family]:
+    """Return the metrics of a server's certificate from its state in /varz."""
+    if (expires_s := state["certificate_expires_s"]) is not None:
+        yield Family("rocketmq_tls_certificate_expiry_timestamp_seconds", [({}, expires_s)])
+    results = (("loaded", "reloads"), ("failed", "reload_failures"))
+    samples = [({"result": result}, float(state[name])) for result, name in results]
+    yield Family("rocketmq_tls_reloads_total", samples)
 
 
 def event_loop_family(holds: Mapping[tuple[str, str, str], int]) -> Family:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -12,6 +13,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 from core_broker.remoting.iteration import IterationEnd
+from core_broker.remoting.tls_client import ClientTls, handshake_failure
 
 #: Default timeout for opening a connection, ms.
 CONNECT_TIMEOUT_MS = 3_000
@@ -47,7 +49,8 @@ def refuse(connection: Connection, request: RemotingCommand) -> RemotingCommand:
 class RemotingClient(Endpoint):
     """Sends requests to any number of servers; `dispatch` answers requests of the servers.
 
-    Answers with any response code are returned. A missing answer raises a TransportError.
+    Answers with any response code are returned. A missing answer raises a TransportError. With
+    `tls` all connections use TLS.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class RemotingClient(Endpoint):
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         limits: Limits | None = None,
         on_close: Callable[[Connection], None] | None = None,
+        tls: ClientTls | None = None,
     ) -> None:
         super().__init__(
             dispatch or refuse,
@@ -71,6 +75,7 @@ class RemotingClient(Endpoint):
         self._connect_timeout_ms = connect_timeout_ms
         self._by_addr: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Task[Connection]] = {}
+        self._tls = tls
         self._is_closed = False
 
     async def invoke(
@@ -139,11 +144,16 @@ class RemotingClient(Endpoint):
     async def _connect(self, addr: str) -> Connection:
         host, port = split_addr(addr)
         loop = asyncio.get_running_loop()
+        context = None if self._tls is None else self._tls.context()
         try:
             async with asyncio.timeout(self._connect_timeout_ms / 1000):
-                _, connection = await loop.create_connection(lambda: Connection(self), host, port)
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self), host, port, ssl=context
+                )
         except TimeoutError:
             raise ConnectFailed(addr, f"no answer in {self._connect_timeout_ms} ms") from None
+        except ssl.SSLError as fault:
+            raise ConnectFailed(addr, handshake_failure(fault)) from None
         except OSError as fault:
             reason = os.strerror(fault.errno) if fault.errno else str(fault)
             raise ConnectFailed(addr, reason) from None

@@ -220,9 +220,9 @@ class Connection(asyncio.BufferedProtocol):
         self._take(self._read_buffer[:nbytes])
 
     def eof_received(self) -> bool:
-        """Close after the answers to the received requests, because the peer sends no more."""
+        """Close after the answers to the received requests; TLS has no half-closed connections."""
         self.close("the peer closed it")
-        return True
+        return self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
         """Stall reading, because the transport's buffer is above the high-water mark."""

@@ -55,6 +55,9 @@ class Limits:
     write_bytes_max: int = 64 * 1024 * 1024
     #: Maximum unsent bytes of all slow readers; the connection exceeding the sum is aborted.
     unsent_bytes_max: int = 256 * 1024 * 1024
+    #: Time for a TLS handshake, seconds; maximum concurrent handshakes, one more closes the oldest.
+    handshake_timeout_s: float = 10.0
+    handshakes_max: int = 512
     #: Idle time before a connection is closed, seconds; sweeps are a quarter of the time apart.
     idle_close_s: float = 120.0
     #: Time for the slow path in one iteration of the event loop, seconds.
@@ -81,6 +84,15 @@ class Counters:
     slow_readers: int = 0
     idle: int = 0
     unstored: int = 0
+    #: Opened with TLS.
+    tls_opened: int = 0
+    #: Closed: failed or late TLS handshake, too many handshakes, no certificate, no TLS where TLS
+    #: is required, no first byte.
+    tls_failed: int = 0
+    tls_displaced: int = 0
+    tls_unavailable: int = 0
+    plain_refused: int = 0
+    silent: int = 0
     #: Answers without a pending request.
     late_answers: int = 0
 

@@ -48,8 +48,14 @@ def foreign_protocol(head: bytes) -> str:
 class FrameFaultLog:
     """Writes the log lines about malformed frames of one endpoint. Event loop only."""
 
-    def __init__(self, name: str, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str,
+        clock_s: Callable[[], float] = time.monotonic,
+        faults: str = "of malformed frames",
+    ) -> None:
         self._name = name
+        self._faults = faults
         self._clock_s = clock_s
         self._minute_end_s = 0.0
         self._lines = 0
@@ -72,10 +78,11 @@ class FrameFaultLog:
             return
         if self._suppressed:
             log.warning(
-                "%s: closed %d more connections because of malformed frames; the log has at most"
-                " %d such lines per minute",
+                "%s: closed %d more connections because %s; the log has at most %d such lines"
+                " per minute",
                 self._name,
                 self._suppressed,
+                self._faults,
                 LINES_PER_MINUTE_MAX,
             )
         self._lines = self._suppressed = 0

@@ -35,9 +35,10 @@ class KernelAge:
 
 
 def waiting_bytes(transport: asyncio.Transport) -> int:
-    """Number of unread bytes in the socket's receive buffer."""
+    """Number of unread bytes in the socket's receive buffer; 0 with TLS, encrypted bytes."""
     socket = transport.get_extra_info("socket")
-    if socket is None or transport.is_closing():
+    is_encrypted = transport.get_extra_info("sslcontext") is not None
+    if socket is None or is_encrypted or transport.is_closing():
         return 0
     count = array("i", [0])
     fcntl.ioctl(socket.fileno(), termios.FIONREAD, count)

@@ -14,9 +14,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 from core_broker.config import java_key, property_text
@@ -128,10 +129,17 @@ class Program:
 class Cluster:
     """A name server and a broker on free ports of the loopback interface.
 
-    `root` is the source tree of both programs.
+    `root` is the source tree of both programs. Settings of `both` are for name server and broker.
     """
 
-    def __init__(self, folder: Path, *, root: Path = ROOT, **broker_settings: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        root: Path = ROOT,
+        both: Mapping[str, Any] = MappingProxyType({}),
+        **broker_settings: Any,
+    ) -> None:
         self.namesrv = Program("namesrv", folder, root)
         self.broker = Program("core_broker", folder, root)
         with ExitStack() as undo:
@@ -143,6 +151,7 @@ class Cluster:
                     "bind_address": "127.0.0.1",
                     "kv_config_path": folder / "kvConfig.json",
                     "config_store_path": folder / "namesrv.properties",
+                    **both,
                 }
             )
             self.namesrv_addr = f"127.0.0.1:{self.namesrv.port('remoting')}"
@@ -158,6 +167,7 @@ class Cluster:
                 # On a busy test machine requests wait longer than the default of 200 ms, and the
                 # broker would refuse them. Tests of flow control set their own value.
                 "wait_time_mills_in_send_queue": 20_000,
+                **both,
                 **broker_settings,
             }
             self.broker.start(self._settings)

@@ -5,7 +5,7 @@ from functools import cache
 
 from django.conf import settings
 
-_ROW = re.compile(r"^\| `(\w+)` \|(.*)\|\s*$")
+_ROW = re.compile(r"^\| `([\w.]+)` \|(.*)\|\s*$")
 #: Phrases of meanings that are wrong for a broker of Apache RocketMQ.
 _GANTRY_ONLY = re.compile(r"Not used|this version|true is refused|manage\.py|Gantry's own")
 _SECTION = "\n## Broker\n"

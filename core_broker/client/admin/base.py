@@ -12,6 +12,7 @@ from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.ext_fields import Header
+from core_broker.remoting.tls_client import ClientTls
 
 T = TypeVar("T")
 
@@ -34,9 +35,12 @@ class AdminBase:
         *,
         timeout_ms: int = TIMEOUT_MS_DEFAULT,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.timeout_ms = timeout_ms
-        self._remoting = RemotingClient(name="admin", rpc_hooks=rpc_hooks)
+        self._remoting = RemotingClient(
+            name="admin", rpc_hooks=rpc_hooks, tls=tls or ClientTls.from_environment()
+        )
         self._configured = (
             None if namesrv_addr is None else NameServers(self._remoting, namesrv_addr)
         )

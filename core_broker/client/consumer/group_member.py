@@ -33,6 +33,7 @@ from core_broker.remoting.bodies import (
 from core_broker.remoting.client import RpcHook
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.tls_client import ClientTls
 
 CLIENT_VERSION = "V4_9_8"
 #: Fixed instance name of broadcasting consumers: the path of local offsets contains the client id.
@@ -41,13 +42,14 @@ BROADCAST_INSTANCE_NAME = "DEFAULT"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The arguments of a consumer: group, name servers, namespace, hooks."""
+    """The arguments of a consumer: group, name servers, namespace, hooks, TLS."""
 
     group: str
     namesrv_addr: str
     namespace: str = ""
     hooks: Sequence[ClientHook] = ()
     rpc_hooks: Sequence[RpcHook] = ()
+    tls: ClientTls | None = None
 
 
 class GroupMember:
@@ -77,6 +79,7 @@ class GroupMember:
             heartbeat=self._heartbeat,
             dispatch=self._dispatch,
             rpc_hooks=member.rpc_hooks,
+            tls=member.tls,
         )
         self.offsets = offset_store(self.instance, self.group, settings)
         self.queue_offsets = QueueOffsets(self.instance)

@@ -27,6 +27,7 @@ from core_broker.remoting.bodies import (
     SubscriptionData,
 )
 from core_broker.remoting.client import RpcHook
+from core_broker.remoting.tls_client import ClientTls
 
 
 class LitePullConsumer(Service):
@@ -55,12 +56,15 @@ class LitePullConsumer(Service):
         namespace: str = "",
         settings: LitePullSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.group = with_namespace(namespace, group)
         validate_group(self.group)
         settings = settings or LitePullSettings()
         self._settings = replace(settings, model=message_model) if message_model else settings
-        self._member = Member(self.group, namesrv_addr, namespace, tuple(hooks), tuple(rpc_hooks))
+        self._member = Member(
+            self.group, namesrv_addr, namespace, tuple(hooks), tuple(rpc_hooks), tls
+        )
         self._subscriptions: dict[str, SubscriptionData] = {}
         self._assigned: set[MessageQueue] | None = None
         self._queue_listeners: dict[str, QueuesListener] = {}

@@ -38,6 +38,7 @@ from core_broker.remoting.bodies import (
     MessageQueue,
 )
 from core_broker.remoting.client import RpcHook
+from core_broker.remoting.tls_client import ClientTls
 
 PULL_COUNT: Final = 32
 PULL_TIMEOUT_MS: Final = 10_000
@@ -68,6 +69,7 @@ class PullConsumer(Service):
         namespace: str = "",
         settings: GroupSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.group = with_namespace(namespace, group)
         validate_group(self.group)
@@ -81,6 +83,7 @@ class PullConsumer(Service):
             ),
             heartbeat=self._heartbeat,
             rpc_hooks=rpc_hooks,
+            tls=tls,
         )
         group_settings = replace(settings or GroupSettings(), model=message_model)
         self._offsets = offset_store(self._instance, self.group, group_settings)

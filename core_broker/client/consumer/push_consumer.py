@@ -26,6 +26,7 @@ from core_broker.remoting.bodies import (
     SubscriptionData,
 )
 from core_broker.remoting.client import RpcHook
+from core_broker.remoting.tls_client import ClientTls
 
 
 class PushConsumer(Service):
@@ -62,12 +63,15 @@ class PushConsumer(Service):
         namespace: str = "",
         settings: ConsumerSettings | None = None,
         rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
     ) -> None:
         self.group = with_namespace(namespace, group)
         validate_group(self.group)
         settings = settings or ConsumerSettings()
         self._settings = replace(settings, model=message_model) if message_model else settings
-        self._member = Member(self.group, namesrv_addr, namespace, tuple(hooks), tuple(rpc_hooks))
+        self._member = Member(
+            self.group, namesrv_addr, namespace, tuple(hooks), tuple(rpc_hooks), tls
+        )
         self._listener: AnyListener | None = None
         self._is_orderly = False
         self._subscriptions: dict[str, SubscriptionData] = {}

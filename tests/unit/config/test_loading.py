@@ -137,7 +137,6 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
         "aclEnable=TRUE",
         "brokerRole=SLAVE",
         "enableDLegerCommitLog=true",
-        "useTLS=true",
     ],
 )
 def test_values_that_are_dangerous_to_ignore_are_refused(conf: Path, line: str) -> None:

@@ -8,6 +8,7 @@ import pytest
 import uvloop
 
 from tests.unit.remoting.peers import Loopback
+from tests.unit.remoting.tls_peers import Files, Tls
 
 
 def pytest_asyncio_loop_factories(
@@ -22,3 +23,13 @@ async def loopback() -> AsyncIterator[Loopback]:
     """Makes servers, clients and raw peers, and closes them after the test."""
     async with AsyncExitStack() as stack:
         yield Loopback(stack)
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def tls(loopback: Loopback, files: Files) -> Tls:
+    return Tls(loopback, files)

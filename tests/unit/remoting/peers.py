@@ -88,6 +88,8 @@ class Loopback:
 
 def port_of(server: RemotingServer) -> int:
     """The first port of a server."""
+    if server._tls_listeners:
+        return server._tls_listeners[0].port
     port: int = server._servers[0].sockets[0].getsockname()[1]
     return port
 

@@ -76,6 +76,18 @@ class Options:
     stay: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Gantry:
+    """A running Gantry."""
+
+    #: Address of the console.
+    url: str
+    namesrv_addr: str
+    broker_addr: str
+    #: Password of the user `admin`.
+    password: str
+
+
 @click.command(context_settings={"show_default": True})
 @click.option("--topics", type=int, default=Size().topics)
 @click.option("--groups", type=int, default=Size().groups)
@@ -92,23 +104,21 @@ def main(topics: int, groups: int, messages: int, rounds: int, pause: float, sta
     home = Path(tempfile.mkdtemp(dir=parent))
     try:
         write_tables(home / "store", size)
-        with running(home) as (url, broker_addr, password):
-            asyncio.run(fill_and_measure(url, broker_addr, password, size, options))
+        with running(home, "--no-worker") as gantry:
+            asyncio.run(fill_and_measure(gantry, size, options))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-async def fill_and_measure(
-    url: str, broker_addr: str, password: str, size: Size, options: Options
-) -> None:
+async def fill_and_measure(gantry: Gantry, size: Size, options: Options) -> None:
     """Send the messages, connect the clients, and request every page."""
     began = time.perf_counter()
-    await send_messages(broker_addr, size)
+    await send_messages(gantry.broker_addr, size)
     print(f"{size.messages:,} messages sent in {time.perf_counter() - began:.0f} s")
-    async with clients(broker_addr, size):
-        await asyncio.to_thread(measure, url, password, options)
+    async with clients(gantry.broker_addr, size):
+        await asyncio.to_thread(measure, gantry.url, gantry.password, options)
         if options.stay:
-            print(f"{url}  admin / {password}")
+            print(f"{gantry.url}  admin / {gantry.password}")
             await asyncio.Event().wait()
 
 
@@ -194,14 +204,14 @@ def first_paints(browser: str, url: str, cookies: dict[str, str]) -> Iterator[tu
 
 
 @contextmanager
-def running(home: Path) -> Iterator[tuple[str, str, str]]:
-    """A complete Gantry without jobs; yields console address, broker address, admin password."""
+def running(home: Path, *options: str) -> Iterator[Gantry]:
+    """A complete Gantry without scheduled trace jobs; `options` of `manage.py up`."""
     (home / "conf").mkdir(parents=True)
     (home / "conf" / "broker.conf").write_text(BROKER_CONF)
     password = secrets.token_urlsafe(12)
     ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--home", str(home), "--no-worker", *ports],
+        [sys.executable, "manage.py", "up", "--home", str(home), *options, *ports],
         cwd=ROOT,
         env={**os.environ, "GANTRY_ADMIN_PASSWORD": password, "CONSOLE_INGEST_MINUTES": "0"},
         stdin=subprocess.DEVNULL,
@@ -210,26 +220,27 @@ def running(home: Path) -> Iterator[tuple[str, str, str]]:
         text=True,
     )
     try:
-        url, broker_addr = addresses(process)
-        yield url, broker_addr, password
+        yield Gantry(*addresses(process), password)
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(STOP_SECONDS_MAX)
 
 
-def addresses(process: "subprocess.Popen[str]") -> tuple[str, str]:
-    """Read the launcher's output until the ready line; returns the addresses of console and
-    broker.
+def addresses(process: "subprocess.Popen[str]") -> tuple[str, str, str]:
+    """Read the launcher's output until the ready line; returns the addresses of console, name
+    server and broker.
     """
     assert process.stdout is not None
-    said, broker_addr = [], ""
+    said, namesrv_addr, broker_addr = [], "", ""
     deadline = time.monotonic() + START_SECONDS_MAX
     for line in process.stdout:
         said.append(line)
+        if found := re.search(r"\bname server +([^ ,]+:\d+)", line):
+            namesrv_addr = found[1]
         if found := re.search(r"\bbroker\s+(\S+:\d+)", line):
             broker_addr = found[1].rstrip(",")
         if found := re.search(r"Gantry is ready: (http://\S+)", line):
-            return found[1].rstrip("/"), broker_addr
+            return found[1].rstrip("/"), namesrv_addr, broker_addr
         if time.monotonic() > deadline:
             break
     raise SystemExit("Gantry did not start:\n" + "".join(said))

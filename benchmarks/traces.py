@@ -7,6 +7,9 @@
     rollup           `spark_jobs rollup` on local[2] over the same lake
     duckdb-rollup    the counts and percentiles per minute by DuckDB alone on the same Parquet
     appearance       from a message's consumption to its row in the table `minute`
+    click-cold       from the click to the finished job, 1,000 new trace messages, no Spark runs yet
+    click-warm       the same with the Spark of an earlier job
+    spark-idle       memory of the Spark service after these jobs
 
 Rates are trace records per second (pulls: messages per second). Spark's start is excluded and
 reported separately, in seconds.
@@ -29,6 +32,7 @@ import click
 
 from benchmarks.processes import Cluster
 from benchmarks.trace_check import rows
+from benchmarks.trace_clicks import clicks
 from benchmarks.trace_store import fill
 from benchmarks.trace_truth import ROOT, make_world, serving
 from core_broker.client import AdminClient, Message, PullStatus
@@ -68,6 +72,7 @@ def measure(folder: Path, records: int = RECORDS) -> dict[str, Any]:
         figures["rollup"] = spark_job(folder, lake, truth.records, "rollup")
         figures["duckdb-rollup"] = timed(truth.records, lambda: duckdb_rollup(lake))
         figures["appearance"] = appearance(folder, cluster)
+    figures |= clicks(folder)
     return figures
 
 

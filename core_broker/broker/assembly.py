@@ -10,6 +10,7 @@ from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
+from core_broker.broker.users_file import UsersFile, users_file
 from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
@@ -56,6 +57,7 @@ class Parts:
     executor: IoThread
     #: None without access control.
     access: AccessControl | None
+    users: UsersFile | None
 
 
 def now_ms() -> int:
@@ -111,8 +113,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         boot_ms=now_ms(),
         gate=access.gate if access else None,
     )
-    if settings_file is not None:
-        ctx.settings_file = SavedFile(settings_file, ctx.settings_text, write_config)
+    users = _administered_files(ctx, settings_file)
     requests = RequestTable(ctx)
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
@@ -131,7 +132,18 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         saver=saver,
         executor=executor,
         access=access,
+        users=users,
     )
+
+
+def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> UsersFile | None:
+    """Give the context the files that requests change; return the users' file."""
+    if settings_file is not None:
+        ctx.settings_file = SavedFile(settings_file, ctx.settings_text, write_config)
+    users = users_file(ctx.config, ctx.gate)
+    if users is not None:
+        ctx.users, ctx.users_file = users.owner, users.file
+    return users
 
 
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
@@ -217,6 +229,8 @@ def load_tables(parts: Parts) -> None:
         (ConfigTable.FILTERS, lambda content: ctx.filters.restore(content, now_ms())),
     ):
         read_config(parts.saver.path(table), restore)
+    if parts.users is not None:
+        parts.users.load()
     config = ctx.config
     ctx.topics.add_system_topics(
         system_topics(

@@ -111,8 +111,9 @@ class Broker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._ctx.settings_file is not None:
-            await self._ctx.settings_file.drain()
+        for file in (self._ctx.settings_file, self._ctx.users_file):
+            if file is not None:
+                await file.drain()
         if self._has_tables:
             # Tables are written only after a complete load: an unreadable file must stay unchanged.
             self._parts.saver.close()

@@ -10,6 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from core_broker.config.addresses import local_address
+from core_broker.config.auth_classes import (
+    AuthenticationMetadataProvider,
+    AuthenticationProvider,
+    AuthenticationStrategy,
+    AuthorizationMetadataProvider,
+    AuthorizationMode,
+    AuthorizationProvider,
+    AuthorizationStrategy,
+)
 from core_broker.config.settings import INT_MAX, computed, key
 from core_broker.config.tls import TlsSettings
 from core_broker.config.unused import NO_REPLICATION
@@ -18,6 +27,9 @@ from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
 
+#: Reasons of keys that name Java classes.
+BUILT_IN = "the provider is built in"
+STATELESS = "signatures are always checked, and decisions are remembered until the users change"
 #: Permission bits of a topic that clients may read (4) and write (2).
 PERM_READ_WRITE = 6
 #: Delays of the levels 1 to 18.
@@ -191,6 +203,24 @@ class BrokerConfig(TlsSettings):
     acl_enable: bool = key(False, important=True)
     authentication_enabled: bool = key(False, important=True)
     authorization_enabled: bool = key(False, important=True)
+    # Access control 2.0. Class names of RocketMQ are aliases of what is built in.
+    authentication_provider: AuthenticationProvider = key("", no_effect=BUILT_IN)  # noqa: RUF009
+    authentication_metadata_provider: AuthenticationMetadataProvider = key(  # noqa: RUF009
+        "", no_effect=BUILT_IN
+    )
+    authentication_strategy: AuthenticationStrategy = key("", no_effect=STATELESS)  # noqa: RUF009
+    authentication_whitelist: str = ""
+    authorization_provider: AuthorizationProvider = key("", no_effect=BUILT_IN)  # noqa: RUF009
+    authorization_metadata_provider: AuthorizationMetadataProvider = key(  # noqa: RUF009
+        "", no_effect=BUILT_IN
+    )
+    authorization_strategy: AuthorizationStrategy = key("", no_effect=STATELESS)  # noqa: RUF009
+    authorization_whitelist: str = ""
+    init_authentication_user: str = key("", is_secret=True)
+    inner_client_authentication_credentials: str = key("", is_secret=True)
+    # Gantry's own.
+    authorization_mode: AuthorizationMode = "STRICT"
+    user_password_readable: bool = False
     # Gantry's own: the audit log of denied and administrative requests, limits of attempts.
     access_log_path: str = ""  # "": audit/access.log below storePathRootDir
     max_access_log_file_size: int = key(16 * 1024 * 1024, low=4096)

@@ -11,14 +11,16 @@ from core_broker.config.unused import KEYS_WITHOUT_EFFECT
 def listing(config: Settings, options: Options, sources: Mapping[str, str]) -> str | None:
     """Return the print-out that the options ask for; None for a start of the process."""
     if options.prints_all:
-        return config.to_properties() + _comments(config)
+        return config.shown_properties() + _comments(config)
     if options.prints_important:
         important = {name for name, field in config.keys().items() if rules_of(field).important}
-        return "".join(f"{name}={value}\n" for name, value in config.items() if name in important)
+        return "".join(
+            f"{name}={value}\n" for name, value in config.shown_items() if name in important
+        )
     if options.checks:
         lines = [
             f"{name}={value}  ({sources[name]})"
-            for name, value in config.items()
+            for name, value in config.shown_items()
             if name in sources
         ]
         return "\n".join([*lines, "The settings are in order.", ""])

@@ -28,6 +28,9 @@ _IRREGULAR_KEYS = {
 # Prefixes of attributes whose keys have dots: `tls_server_key_path` is `tls.server.keyPath`.
 _DOTTED_PREFIXES = ("tls_server_", "tls_client_")
 
+#: Shown in place of a secret.
+HIDDEN = "***"
+
 T = TypeVar("T")
 
 
@@ -36,7 +39,7 @@ class KeyRules:
     """Limits and permissions of one key.
 
     `no_effect` is the reason why no code reads the key, "" for a key with an effect. A key without
-    effect is never updatable.
+    effect is never updatable. The value of a secret key is never shown.
     """
 
     low: int = 0
@@ -44,6 +47,7 @@ class KeyRules:
     updatable: bool = False
     important: bool = False
     no_effect: str = ""
+    is_secret: bool = False
 
 
 NO_RULES = KeyRules()
@@ -57,6 +61,7 @@ def key(
     updatable: bool = False,
     important: bool = False,
     no_effect: str = "",
+    is_secret: bool = False,
 ) -> T:
     """Declare one setting with its default and rules; `-m` prints the `important` settings.
 
@@ -65,7 +70,7 @@ def key(
     """
     if updatable and no_effect:
         raise ValueError("a key without effect cannot be updatable")
-    rules = KeyRules(low, high, updatable, important, no_effect)
+    rules = KeyRules(low, high, updatable, important, no_effect, is_secret)
     return field(default=default, metadata={"rules": rules})
 
 
@@ -128,5 +133,15 @@ class Settings:
             yield name, property_text(getattr(self, setting.name))
 
     def to_properties(self) -> str:
-        """Return `key=value` lines: the body of the answers to codes 26 and 319."""
+        """Return `key=value` lines, the content of a settings file, with secrets."""
         return "".join(f"{name}={value}\n" for name, value in self.items())
+
+    def shown_items(self) -> Iterator[tuple[str, str]]:
+        """Yield every key with its value as text, *** for a secret that is set."""
+        keys = self.keys()
+        for name, value in self.items():
+            yield name, HIDDEN if value and rules_of(keys[name]).is_secret else value
+
+    def shown_properties(self) -> str:
+        """Return `key=value` lines without secrets: the body of the answers to codes 26 and 319."""
+        return "".join(f"{name}={value}\n" for name, value in self.shown_items())

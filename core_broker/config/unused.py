@@ -51,6 +51,12 @@ _WITHOUT_EFFECT = {
         isEnableBatchPush isolateLogEnable maxDelayTime
         """,
     "plug-ins written in Java cannot be loaded": "messageStorePlugIn",
+    "users and access control lists are always in memory": """
+        aclCacheExpiredSecond aclCacheMaxNum aclCacheRefreshSecond userCacheExpiredSecond
+        userCacheMaxNum userCacheRefreshSecond statefulAuthenticationCacheExpiredSecond
+        statefulAuthenticationCacheMaxNum statefulAuthorizationCacheExpiredSecond
+        statefulAuthorizationCacheMaxNum
+        """,
     "delayed messages are delivered by the event loop, in order": """
         enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
         scheduleAsyncDeliverMaxResendNum2Blocked

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from core_broker.auth.acl2.owner import AccessOwner
 from core_broker.auth.gate import Gate
 from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
@@ -117,6 +118,9 @@ class BrokerContext:
     day_totals: DayTotals = field(default_factory=DayTotals)
     #: Admits requests; None without access control. Set before the first request.
     gate: Gate | None = None
+    #: Users and lists of ACL 2.0 with their file; None without authenticationEnabled.
+    users: AccessOwner | None = None
+    users_file: SavedFile | None = None
     #: The file of the -c option, which request code 25 rewrites; None without the option.
     settings_file: SavedFile | None = None
     vip_port: int = 0
@@ -147,7 +151,7 @@ class BrokerContext:
         self.config = self.store.config = config
 
     def settings_text(self) -> bytes:
-        """Return all settings as `key=value` lines."""
+        """Return all settings as `key=value` lines, with secrets: the content of the file."""
         return self.config.to_properties().encode()
 
     def topic_created(self, topic: TopicConfig) -> None:

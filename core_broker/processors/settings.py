@@ -1,4 +1,4 @@
-"""The settings of the running broker: codes 25 and 26.
+"""The settings of the running broker: codes 25 and 26. Secrets are shown as ***.
 
 Only keys that `core_broker.config` declares updatable may change. RocketMQ allows changes of almost
 all keys, which led to remote code execution (CVE-2023-33246). As in RocketMQ, a change also
@@ -25,7 +25,7 @@ class SettingsProcessor:
         version = encode_body(self._version).decode()
         return RemotingCommand.response(
             header=GetBrokerConfigResponseHeader(version=version),
-            body=self._ctx.settings_text(),
+            body=self._ctx.config.shown_properties().encode(),
         )
 
     def update(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:

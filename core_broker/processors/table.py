@@ -33,6 +33,7 @@ from core_broker.processors.statistics import StatisticsProcessor
 from core_broker.processors.topics import TopicProcessor
 from core_broker.processors.transactions import TransactionProcessor
 from core_broker.processors.turn import Turn
+from core_broker.processors.users import user_handlers
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -192,4 +193,5 @@ class RequestTable:
             Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: resets.set_offsets,
             **access_handlers(),
+            **user_handlers(self._ctx),
         }

@@ -22,7 +22,7 @@ from core_broker.auth.acl2.tables import (
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
 from core_broker.errors import RequestRefused
-from core_broker.processors.context import Handler
+from core_broker.processors.context import BrokerContext, Handler
 from core_broker.remoting.bodies import AclInfo, UserInfo, decode_request, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -46,18 +46,13 @@ SWITCHED_OFF = "access control is switched off on this broker (authenticationEna
 BODY_BYTES_MAX = 256 * 1024
 
 
-def user_handlers(
-    owner: AccessOwner | None,
-    file: SavedFile | None,
-    gate: Gate | None,
-    *,
-    passwords_readable: bool = False,
-) -> dict[int, Handler]:
-    """Return the handlers by request code; without an owner each refuses."""
+def user_handlers(ctx: BrokerContext) -> dict[int, Handler]:
+    """Return the handlers by request code; without users each refuses."""
     codes = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
-    if owner is None or file is None or gate is None:
+    if ctx.users is None or ctx.users_file is None or ctx.gate is None:
         return dict.fromkeys(codes, _switched_off)
-    users = UserProcessor(owner, file, gate, passwords_readable=passwords_readable)
+    readable = ctx.config.user_password_readable
+    users = UserProcessor(ctx.users, ctx.users_file, ctx.gate, passwords_readable=readable)
     return {
         RequestCode.AUTH_CREATE_USER: users.create_user,
         RequestCode.AUTH_UPDATE_USER: users.update_user,

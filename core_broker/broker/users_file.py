@@ -1,0 +1,127 @@
+"""Users and access control lists (ACL 2.0) of a broker: settings, file, and the first users.
+
+The file is `config/auth.json` below storePathRootDir, readable by the owner only.
+"""
+
+import logging
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from core_broker.auth.acl2.demands import Mode
+from core_broker.auth.acl2.owner import AccessOwner, with_super_users
+from core_broker.auth.acl2.rules import RuleSettings
+from core_broker.auth.acl2.stored import decode, encode
+from core_broker.auth.acl2.tables import AccessTables
+from core_broker.auth.gate import Gate
+from core_broker.config import BrokerConfig
+from core_broker.durable_files import replace_file
+from core_broker.errors import ProtocolError, SettingProblem, SettingsError, StoreCorrupt
+from core_broker.remoting.saved_file import SavedFile
+
+log = logging.getLogger(__name__)
+
+USERS_FILE = "auth.json"
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_write = partial(replace_file, is_private=True)
+
+
+class UsersFile:
+    """The owner of the users and lists, and the file that keeps them."""
+
+    def __init__(self, config: BrokerConfig, gate: Gate) -> None:
+        """Publish rules without users to the gate. Raises SettingsError."""
+        self._first_users = list(_first_users(config))
+        self.owner = AccessOwner(AccessTables(), rule_settings(config), gate.use_acl2)
+        path = Path(config.store_path_root_dir) / "config" / USERS_FILE
+        self.file = SavedFile(path, lambda: encode(self.owner.tables), _write)
+
+    def load(self) -> None:
+        """Read the file, and add the users of the settings. Blocks; before the first request.
+
+        Raises StoreCorrupt when the file cannot be read, and OSError.
+        """
+        path = self.file.path
+        try:
+            tables = decode(path.read_bytes()) if path.exists() else AccessTables()
+        except ProtocolError as error:
+            raise StoreCorrupt(
+                str(path), 0, f"{error}; repair the file or restore a copy"
+            ) from None
+        complete = with_super_users(tables, self._first_users)
+        if complete is not tables:
+            _write(path, [encode(complete)])
+        self.owner.change(complete)
+        if not any(user.is_super for user in complete.users.values()):
+            log.warning("no super user exists: set initAuthenticationUser, or nobody administers")
+        log.info("%s: %d users, %d lists", path, len(complete.users), len(complete.acls))
+
+
+def users_file(config: BrokerConfig, gate: Gate | None) -> UsersFile | None:
+    """Return the users of a broker, None without authenticationEnabled.
+
+    Raises SettingsError for authorization without authentication: RocketMQ then believes every
+    name that a request claims.
+    """
+    if config.authorization_enabled and not config.authentication_enabled:
+        raise _problem("authorizationEnabled", "true", "authenticationEnabled=true beside it")
+    return UsersFile(config, gate) if config.authentication_enabled and gate else None
+
+
+def rule_settings(config: BrokerConfig) -> RuleSettings:
+    """Return the part of the settings that the rules depend on. Raises SettingsError."""
+    return RuleSettings(
+        cluster=config.broker_cluster_name,
+        is_authorizing=config.authorization_enabled,
+        authentication_whitelist=_codes("authenticationWhitelist", config.authentication_whitelist),
+        authorization_whitelist=_codes("authorizationWhitelist", config.authorization_whitelist),
+        mode=Mode(config.authorization_mode),
+    )
+
+
+def _codes(key: str, text: str) -> frozenset[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise _problem(key, text, "request codes separated by commas")
+    return frozenset(map(int, parts))
+
+
+class _Init(msgspec.Struct):
+    username: str
+    password: str
+
+
+class _Inner(msgspec.Struct, rename="camel"):
+    access_key: str
+    secret_key: str
+
+
+def _first_users(config: BrokerConfig) -> Iterator[tuple[str, str]]:
+    """Yield name and password of the super users that the settings name."""
+    if text := config.init_authentication_user:
+        user = _parsed(_Init, "initAuthenticationUser", text, '{"username":"…","password":"…"}')
+        yield user.username, user.password
+    if text := config.inner_client_authentication_credentials:
+        key = "innerClientAuthenticationCredentials"
+        inner = _parsed(_Inner, key, text, '{"accessKey":"…","secretKey":"…"}')
+        yield inner.access_key, inner.secret_key
+
+
+def _parsed(kind: type[T], key: str, text: str, form: str) -> T:
+    try:
+        value = msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError:
+        value = None
+    if value is None or not all(msgspec.structs.astuple(value)):
+        # The value has a password, so no message quotes it.
+        raise _problem(key, "***", f"JSON of the form {form}")
+    return value
+
+
+def _problem(key: str, value: str, expected: str) -> SettingsError:
+    return SettingsError([SettingProblem(key, f"expected {expected}", value)])

@@ -82,7 +82,7 @@ def test_a_damaged_file_stops_the_start(tmp_path: Path, content: str) -> None:
 def test_wrong_settings_stop_the_start(tmp_path: Path, settings: dict[str, Any]) -> None:
     with pytest.raises(SettingsError) as error:
         users_file(config(tmp_path, **settings), Gate())
-    assert "secret" not in str(error.value)
+    assert "secret-of" not in str(error.value)
 
 
 def test_lists_of_codes(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from core_broker.errors import ClientError, ProtocolError
 from core_broker.message.record import body_crc, decode_record
 from core_broker.message.record_layout import (
     BLANK_MAGIC,
+    MAGIC_AT,
     RECORD_BYTES_MIN,
     RECORD_MAGIC_V1,
     RECORD_MAGIC_V2,
@@ -43,8 +44,11 @@ _MAGIC: Final = re.compile(
     + b"|"
     + re.escape(RECORD_MAGIC_V2.to_bytes(4, "big"))
 )
+_MAGIC_BYTES: Final = 4
 #: Maximum record size, bytes; a larger size field counts as damage.
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
+#: Bytes of a file that are searched for a record at once.
+SEARCH_BYTES: Final = 1 << 20
 #: Maximum timestamp, ms: the end of the year 9999.
 _TIME_MS_MAX: Final = 253_402_300_799_999
 _NAME: Final = re.compile(r"\d{20}")
@@ -101,7 +105,8 @@ def log_slices(folder: Path, bytes_max: int) -> list[LogSlice]:
 def scan(part: LogSlice, log: mmap.mmap, *, check_crc: bool) -> Iterator[ScannedRecord | Damage]:
     """The records that begin in the slice, and the damaged ranges between records, in order."""
     scanner = _Scanner(part, log, check_crc)
-    at = scanner.next_record(part.start) if part.start else 0
+    # Not beyond the slice: many slices share the zeros that a broker writes to a file in advance.
+    at = scanner.next_record(part.start, part.end) if part.start else 0
     while at < part.end:
         record = scanner.record(at)
         if record is not None:
@@ -110,8 +115,8 @@ def scan(part: LogSlice, log: mmap.mmap, *, check_crc: bool) -> Iterator[Scanned
             continue
         if scanner.is_blank(at):
             return
-        following = scanner.next_record(at)
-        lost = scanner.used_bytes(at, min(following, len(log)))
+        following = scanner.next_record(at, len(log))
+        lost = scanner.used_bytes(at, following)
         if lost:
             yield Damage(part.base + at, lost)
         at = following
@@ -163,13 +168,17 @@ class _Scanner:
             return None
         return ScannedRecord(at, head_of_message(message), message.body, message.topic.encode())
 
-    def next_record(self, at: int) -> int:
-        """Offset of the next valid record; the length of the file when there is none."""
-        for match in _MAGIC.finditer(self._log, at + RECORD_START.size // 2):
-            begin = match.start() - RECORD_START.size // 2
-            if begin > at - 1 and self.record(begin) is not None:
-                return begin
-        return len(self._log)
+    def next_record(self, at: int, end: int) -> int:
+        """Offset of the first valid record that begins from `at` up to `end`; `end` when there is
+        none.
+        """
+        for begin in range(at, end, SEARCH_BYTES):
+            first, after = begin + MAGIC_AT, min(begin + SEARCH_BYTES, end) + MAGIC_AT
+            for match in _MAGIC.finditer(self._log[first : after + _MAGIC_BYTES - 1]):
+                found = begin + match.start()
+                if self.record(found) is not None:
+                    return found
+        return end
 
     def is_blank(self, at: int) -> bool:
         """Whether the file is marked as ended at this offset."""

@@ -20,7 +20,7 @@ from spark_jobs.sources.commitlog import (
     read_log_options,
     read_log_slice,
 )
-from spark_jobs.sources.log_scan import log_slices
+from spark_jobs.sources.log_scan import SEARCH_BYTES, LogSlice, log_slices, scan
 from spark_jobs.sources.queues import ReadError
 
 SEED = 3
@@ -96,6 +96,29 @@ def test_every_message_once_for_any_slice_size(store: Path, bytes_max: int) -> N
     assert [row["body"] for row in found] == [message(number).body for number in range(COUNT)]
     assert [row["topic"] for row in found] == [message(number).topic for number in range(COUNT)]
     assert len(log_slices(store, 10**9)) > 3
+
+
+class ReadBytes(bytes):
+    """Bytes that note the end of every part read."""
+
+    ends: list[int]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            self.ends.append(key.stop)
+        return super().__getitem__(key)
+
+
+def test_a_slice_of_zeros_is_searched_to_its_own_end(store: Path) -> None:
+    """The last file is filled with zeros in advance, up to 1 GiB, which many slices share."""
+    path = sorted((store / "commitlog").iterdir())[0]
+    used = path.read_bytes()
+    log = ReadBytes(used + bytes(5 * SEARCH_BYTES))
+    log.ends = []
+    begin = len(used) + SEARCH_BYTES
+    part = LogSlice(str(path), int(path.name), begin, begin + SEARCH_BYTES)
+    assert list(scan(part, log, check_crc=True)) == []  # type: ignore[arg-type]
+    assert part.end <= max(log.ends) < part.end + 8
 
 
 def test_topic_time_and_columns(store: Path) -> None:

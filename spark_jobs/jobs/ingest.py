@@ -6,7 +6,7 @@ run has committed whole micro-batches and whole hours only, so the next run cont
 and without duplicates.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
+from spark_jobs.sources.log_scan import LogSlice, log_slices
 from spark_jobs.sources.offsets import (
     EARLIEST,
     QueueRange,
@@ -31,7 +32,10 @@ from spark_jobs.spark.progress import Stage
 from trace.lake import DERIVED, Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
     from spark_jobs.jobs.write_events import Reader
+    from spark_jobs.sources.commitlog import LogOptions
 
 TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 MESSAGES_PER_BATCH: Final = 1_000_000
@@ -169,34 +173,51 @@ def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRa
 
 
 def _read_store(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
-    from pyspark.sql import functions as F
-
     from spark_jobs.jobs.micro_batch import ingest_batch
-    from spark_jobs.jobs.write_events import MESSAGE_COLUMNS, write_events
-    from spark_jobs.sources.commitlog import CommitLogDataSource
+    from spark_jobs.jobs.write_events import write_events_of
     from spark_jobs.spark.task_monitor import monitor_tasks
 
     job, result = run.options, run.result
-    run.session.dataSource.register(CommitLogDataSource)
-    messages = (
-        run.session.read.format("commitlog")
-        .option("path", str(job.store))
-        .option("topic", job.topic)
-        .option("brokerName", job.broker_name)
-        .option("columns", MESSAGE_COLUMNS)
-        .option("maxBytesPerPartition", STORE_BYTES_PER_TASK)
-        .load()
-    )
-    for queue_id, offset in snapshot.offsets.get(job.broker_name, {}).items():
-        messages = messages.where(
-            (F.col("queue_id") != queue_id) | (F.col("queue_offset") >= offset)
-        )
+    reached = snapshot.offsets.get(job.broker_name, {})
     run.progress.enter(Stage.READ)
     with monitor_tasks(run.session, run.progress):
-        write = partial(write_events, messages)
+        write = partial(write_events_of, run.session, _store_readers(job, reached))
         snapshot, counts = ingest_batch(run, job.topic, snapshot, write)
     result.rows, result.records, result.broken = counts.messages, counts.records, counts.broken
     return snapshot
+
+
+def _store_readers(job: Ingest, reached: Mapping[int, int]) -> "list[Reader]":
+    from spark_jobs.sources.commitlog import LogOptions
+    from trace.columns import MESSAGE_COLUMNS
+
+    assert job.store is not None
+    options = LogOptions(
+        str(job.store.absolute()),
+        frozenset({job.topic}),
+        columns=MESSAGE_COLUMNS,
+        broker_name=job.broker_name,
+    )
+    parts = log_slices(job.store, STORE_BYTES_PER_TASK)
+    return [partial(_read_slice, options, reached, part) for part in parts]
+
+
+def _read_slice(
+    options: "LogOptions", reached: Mapping[int, int], part: LogSlice
+) -> "Iterator[RecordBatch]":
+    """The messages of a slice behind the offsets `reached` of their queues."""
+    import pyarrow.compute as pc
+
+    from spark_jobs.sources.commitlog import read_log_slice
+
+    for batch in read_log_slice(options, options.columns, part):
+        messages = batch
+        for queue_id, offset in reached.items():
+            is_other = pc.not_equal(messages.column("queue_id"), queue_id)
+            is_new = pc.greater_equal(messages.column("queue_offset"), offset)
+            messages = messages.filter(pc.or_(is_other, is_new))
+        if messages.num_rows:
+            yield messages
 
 
 def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":

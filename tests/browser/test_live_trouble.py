@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from core_broker.message.model import Message
 from tests.browser.conftest import Gantry
 from tests.browser.test_messages import follow_live, make_topic, run, send
+from tests.support.processes import command_line
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
@@ -19,7 +20,7 @@ RECOVERED_MS = 90_000
 def program_of(gantry: Gantry, *marks: str) -> psutil.Process:
     """A process of Gantry; the launcher restarts killed processes."""
     for child in psutil.Process(gantry.pid).children():
-        if any(mark in part for mark in marks for part in child.cmdline()):
+        if any(mark in part for mark in marks for part in command_line(child)):
             return child
     pytest.fail(f"no program like {marks}")
 

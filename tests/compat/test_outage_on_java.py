@@ -13,15 +13,15 @@ from console.gateway import gateway
 from tests.api.outages import Own, check_failures_of_the_api, check_red_with_last_values
 from tests.compat import installing
 from tests.compat.test_client_on_java import java_cluster, registered
+from tests.support.processes import running_children
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def kill_broker() -> None:
     """kill -9 the Java broker of this test."""
-    for child in psutil.Process().children(recursive=True):
-        if any("BrokerStartup" in part for part in child.cmdline()):
-            child.kill()
+    for child in running_children(psutil.Process(), "BrokerStartup"):
+        child.kill()
 
 
 @pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)

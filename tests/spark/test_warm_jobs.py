@@ -18,6 +18,7 @@ from console.services.jobs.paths import lake_of, spark_service_log, spark_socket
 from console.services.jobs.states import State
 from tests.spark.traffic import send, trace_bodies
 from tests.support.cluster import Cluster
+from tests.support.processes import command_line
 from trace.lake import HOUR_MS, Lake
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.django_db]
@@ -87,7 +88,7 @@ def run(observer: Observer | None = None) -> Job:
 
 def service() -> psutil.Process:
     """The running service of this process."""
-    return child_of(psutil.Process(), lambda program: "serve" in program.cmdline())
+    return child_of(psutil.Process(), lambda program: "serve" in command_line(program))
 
 
 def java_of(program: psutil.Process) -> psutil.Process:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.processes import command_line
+
 ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 90.0
 STOP_DEADLINE_S = 60.0
@@ -99,7 +101,7 @@ class Gantry:
     def names(self) -> set[str]:
         """Running programs, by the distinctive word of the command line."""
         words = ("namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server", "demo")
-        commands = [" ".join(program.cmdline()) for program in self.programs]
+        commands = [" ".join(command_line(program)) for program in self.programs]
         return {word for word in words if any(word in command for command in commands)}
 
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
@@ -114,9 +116,9 @@ class Gantry:
         return code
 
     def left_running(self) -> list[str]:
-        """Return the programs that still run after STOP_DEADLINE_S."""
+        """Return the programs that still run after STOP_DEADLINE_S; zombies do not run."""
         _, alive = psutil.wait_procs(self.programs, STOP_DEADLINE_S)
-        return [" ".join(program.cmdline()) for program in alive]
+        return [" ".join(line) for program in alive if (line := command_line(program))]
 
 
 def clean_environment() -> dict[str, str]:

@@ -17,6 +17,7 @@ import pytest
 from core_broker.client import AdminClient, Message
 from core_broker.message.topics import TRACE_TOPIC
 from tests.spark.traffic import trace_bodies
+from tests.support.processes import command_line
 from tests.up.gantry import NO_PROXY, ROOT, Gantry, clean_environment
 from trace.lake import HOUR_MS, Lake
 
@@ -81,7 +82,7 @@ async def send_traces(namesrv_addr: str, bodies: list[bytes]) -> None:
 
 
 def worker_of(gantry: Gantry) -> psutil.Process:
-    (worker,) = (p for p in gantry.programs if "worker" in p.cmdline() and "celery" in p.cmdline())
+    (worker,) = (p for p in gantry.programs if {"worker", "celery"} <= {*command_line(p)})
     return worker
 
 
@@ -99,7 +100,9 @@ def test_a_killed_worker_fails_its_job_and_the_next_job_continues(tmp_path: Path
         api.wait_for(number, lambda job: job["stage"] in {"read", "rollup"})
         worker = worker_of(gantry)
         of_job = worker.children(recursive=True)
-        assert any("java" in program.name() for program in of_job), "Spark runs"
+        assert any("java" in " ".join(command_line(program)[:1]) for program in of_job), (
+            "Spark runs"
+        )
         worker.kill()
         _, alive = psutil.wait_procs(of_job, DEADLINE_S)
         assert alive == [], "the processes of the job end with the worker"

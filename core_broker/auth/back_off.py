@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from core_broker.auth.contracts import Established, Identity, Refusal, Request
+from core_broker.auth.contracts import GUESSES, Established, Identity, Refusal, Request
 from core_broker.auth.signature import ACCESS_KEY
 from core_broker.remoting.codes import ResponseCode
 
@@ -17,8 +17,6 @@ from core_broker.remoting.codes import ResponseCode
 PAIRS_MAX = 10_000
 #: Time without a failure after which a pair starts again at zero, seconds.
 FORGOTTEN_AFTER_S = 60.0
-
-_GUESSES = frozenset({"unknown-account", "bad-signature"})
 
 
 @dataclass(slots=True)
@@ -63,7 +61,7 @@ class BackOff:
 
     def refused(self, address: str, request: Request, refusal: Refusal) -> None:
         """Count a failure."""
-        if refusal.reason not in _GUESSES:
+        if refusal.reason not in GUESSES:
             return
         now, pair = self._clock(), (address, refusal.account)
         failures = self._pairs.pop(pair, None)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from core_broker.auth.signature import SigningKey
 from core_broker.errors import RequestRefused
 from core_broker.remoting.codes import LanguageCode
 
@@ -27,6 +28,7 @@ class Established(StrEnum):
     """How an identity was established."""
 
     SIGNATURE = "signature"
+    #: The global white list: every request from the address is admitted.
     WHITE_LIST = "white list"
     ACCOUNT_WHITE_LIST = "account white list"
     #: The request code needs no identity: authenticationWhitelist, or authentication is off.
@@ -40,6 +42,8 @@ class Identity(NamedTuple):
     account: str
     is_admin: bool
     how: Established
+    #: The key that verified the signature, for fast paths; None keeps requests on the slow path.
+    signing_key: SigningKey | None = None
 
 
 class ResourceKind(StrEnum):
@@ -96,6 +100,10 @@ class Refusal(RequestRefused):
         #: `Topic:name`, `Group:name`, `Cluster:name`, or "".
         self.resource = resource
         self.rule = rule
+
+
+#: Reasons of refusals that a guess of names and keys causes.
+GUESSES = frozenset({"unknown-account", "bad-signature"})
 
 
 class Rules(Protocol):

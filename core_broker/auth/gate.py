@@ -11,6 +11,7 @@ generations. Only the event loop's thread uses a gate.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from core_broker.auth.admissions import Admissions
 from core_broker.auth.contracts import (
     Action,
     Decision,
@@ -51,15 +52,20 @@ class Observer(Protocol):
 
 
 class Gate:
-    """Admits requests by the current rules. `observers` count, audit and restrict further."""
+    """Admits requests by the current rules. `observers` count, audit and restrict further.
 
-    def __init__(self, observers: tuple[Observer, ...] = ()) -> None:
+    `admissions` remembers admitted requests for fast paths; None keeps all requests on the slow
+    path.
+    """
+
+    def __init__(
+        self, observers: tuple[Observer, ...] = (), admissions: Admissions | None = None
+    ) -> None:
+        self.admissions = admissions
         self._observers = observers
         self._current = _Current((), {})
         self._acl1: Rules | None = None
         self._acl2: Rules | None = None
-        #: Called after each change of the rules; fast paths drop what they remember.
-        self.on_change: list[Callable[[], None]] = []
 
     @property
     def generations(self) -> tuple[int, ...]:
@@ -79,8 +85,8 @@ class Gate:
     def _swap(self) -> None:
         rules = tuple(each for each in (self._acl1, self._acl2) if each is not None)
         self._current = _Current(rules, {})
-        for notify in self.on_change:
-            notify()
+        if self.admissions is not None:
+            self.admissions.forget()
 
     def admit(self, address: str, request: Request) -> Identity:
         """Return the sender of a request that may be handled; raises Refusal."""
@@ -92,9 +98,14 @@ class Gate:
             for observer in self._observers:
                 observer.admitted(address, request, identity)
         except Refusal as refusal:
+            if self.admissions is not None:
+                self.admissions.refused(address, refusal)
             for observer in self._observers:
                 observer.refused(address, request, refusal)
             raise
+        # Two generations together decide on the slow path alone.
+        if self.admissions is not None and len(rules) == 1 and rules is self._current.rules:
+            self.admissions.note(address, request, identity)
         return identity
 
     def identify(self, address: str, request: Request) -> Identity:

@@ -45,6 +45,12 @@ class SigningKey:
             mac.update(body)
         return b64encode(mac.digest()).decode()
 
+    def digest(self, content: bytes) -> bytes:
+        """The HMAC of signed bytes: field values and body."""
+        mac = self._prepared.copy()
+        mac.update(content)
+        return mac.digest()
+
     def accepts(self, fields: Mapping[str, str], body: bytes | memoryview) -> bool:
         """Whether the request has the signature of this key.
 

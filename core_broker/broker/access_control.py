@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from core_broker.auth.admissions import RESOURCES, Admissions
 from core_broker.auth.audit import AuditTrail
 from core_broker.auth.back_off import BackOff
 from core_broker.auth.gate import Gate, Observer
@@ -16,7 +17,10 @@ from core_broker.auth.refusals import RefusalLog
 from core_broker.auth.replays import ReplayWindow
 from core_broker.broker.audit_log import AuditLog
 from core_broker.config import BrokerConfig
+from core_broker.remoting.codes import RequestCode as Code
 from core_broker.store.io_threads import SerialExecutor
+
+_SENDS = frozenset({Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
 
 #: The audit file, below storePathRootDir, unless accessLogPath names another.
 AUDIT_FILE = "audit/access.log"
@@ -56,4 +60,6 @@ def access_control(
         observers.append(BackOff(config.max_access_failures, config.max_access_back_off_seconds))
     if config.access_replay_window_seconds:
         observers.append(ReplayWindow(config.access_replay_window_seconds, now_ms))
-    return AccessControl(Gate(tuple(observers)), refusals, audit)
+    # The replay window must see every send.
+    codes = RESOURCES.keys() - _SENDS if config.access_replay_window_seconds else RESOURCES.keys()
+    return AccessControl(Gate(tuple(observers), Admissions(codes)), refusals, audit)

@@ -149,9 +149,9 @@ def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> Users
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
     """Make the compiled fast path and connect the processors.
 
-    None where no kernel is compiled, and with access control: the slow path asks the gate.
+    None where no kernel is compiled.
     """
-    if ctx.gate is not None or not has_kernel():
+    if _is_closed(ctx) or not has_kernel():
         return None
     from core_broker.fastpath.compiled import CompiledFastPath
 
@@ -162,8 +162,13 @@ def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledF
 
 
 def python_fast_path(ctx: BrokerContext, requests: RequestTable) -> PythonFastPath | None:
-    """Make the fast path in Python; None with access control: the slow path asks the gate."""
-    return PythonFastPath(ctx, requests.turn) if ctx.gate is None else None
+    """Make the fast path in Python."""
+    return None if _is_closed(ctx) else PythonFastPath(ctx, requests.turn)
+
+
+def _is_closed(ctx: BrokerContext) -> bool:
+    """True when the gate remembers no admissions, so that only the slow path can ask the gate."""
+    return ctx.gate is not None and ctx.gate.admissions is None
 
 
 def broker_server(

@@ -14,6 +14,7 @@ from core_broker.fastpath.sends import FastSends, SendClasses
 from core_broker.fastpath.writer_thread import WriterThread
 from core_broker.kernel.connection_state import ConnectionState
 from core_broker.kernel.fast_path import FastPath, FastProtocol
+from core_broker.kernel.guard import Guard
 from core_broker.kernel.queues import SendTopic
 from core_broker.kernel.sends import CompiledSends
 from core_broker.processors.context import BrokerContext
@@ -38,6 +39,7 @@ class CompiledFastPath:
         self.pulls = FastPulls(ctx, requests.pulls, requests.flow)
         self.heartbeats = FastHeartbeats(ctx, requests.clients)
         self._ctx = ctx
+        admissions = None if ctx.gate is None else ctx.gate.admissions
         self._kernel = FastPath(
             memoryview(bytearray(READ_BUFFER_BYTES)),
             {
@@ -48,6 +50,7 @@ class CompiledFastPath:
                 Code.UPDATE_CONSUMER_OFFSET.value: self.pulls.commits,
                 Code.HEART_BEAT.value: self.heartbeats.taker,
             },
+            None if admissions is None else Guard(admissions),
         )
         self.writer_thread = WriterThread(self._kernel)
 

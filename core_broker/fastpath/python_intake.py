@@ -8,6 +8,7 @@ import time
 
 from core_broker.config import BrokerConfig
 from core_broker.fastpath.contracts import SendShell
+from core_broker.fastpath.python_guard import PythonGuard
 from core_broker.fastpath.python_queues import PythonTopic
 from core_broker.fastpath.python_sends import HEADER_STARTS, PythonSends
 from core_broker.fastpath.sends import FastSends, SendClasses
@@ -27,6 +28,8 @@ class PythonFastPath:
 
     def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
         self._taker: PythonSends
+        admissions = None if ctx.gate is None else ctx.gate.admissions
+        self._guard = None if admissions is None else PythonGuard(admissions)
         self.sends = FastSends(ctx, turn, SendClasses(self._make_taker, PythonTopic), _is_enabled)
 
     def _make_taker(self, shell: SendShell) -> PythonSends:
@@ -52,7 +55,7 @@ class PythonFastPath:
             return 0
         if state.is_stalled or not peer_record:
             return 0
-        taker, limits = self._taker, connection.limits
+        taker, guard, limits = self._taker, self._guard, connection.limits
         capacity = limits.write_high_water_bytes - state.out_bytes
         count_max = limits.in_flight_max - state.held
         if count_max <= 0 or not taker.is_open((time.monotonic() - state.arrived) * 1000):
@@ -68,11 +71,10 @@ class PythonFastPath:
                     break
                 if not body_at <= stop <= end:
                     break
-                answer = taker.take(
-                    peer_record,
-                    received[start + FRAME_HEAD_BYTES : body_at],
-                    received[body_at:stop],
-                )
+                header, body = received[start + FRAME_HEAD_BYTES : body_at], received[body_at:stop]
+                if guard is not None and not guard.passes(connection.peer_host, header, body):
+                    break
+                answer = taker.take(peer_record, header, body)
                 if answer is None:
                     break
                 answers.append(answer)

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from core_broker.kernel.connection_state cimport ConnectionState
+from core_broker.kernel.guard cimport Guard
 from core_broker.kernel.memory cimport Memory
 from core_broker.kernel.scan cimport Header
 from core_broker.kernel.writer cimport Writer
@@ -36,6 +37,8 @@ cdef class FastPath:
     cdef int64_t _codes[HANDLERS_MAX]
     cdef int _handler_count
     cdef list _handlers
+    # Access control, or None.
+    cdef Guard _guard
     # Begin of the iteration, in s of the monotonic clock; 0 outside of an iteration.
     cdef double _began
     # Thread that sends the answers of busy iterations, or None.
@@ -51,6 +54,8 @@ cdef class FastProtocol:
     # remoting.Connection: gets all callbacks but reads and common writes.
     cdef readonly object connection
     cdef readonly bytes peer_record
+    # The peer's IP address, for the guard.
+    cdef readonly bytes address
     cdef readonly int local_port
     # The last heartbeat of the connection, if it changed nothing (heartbeats.py).
     cdef public object kept_heartbeat

@@ -14,6 +14,7 @@ the connection (remoting/connection.py), so that answers keep the order of their
 import asyncio
 
 import cython
+from cython.cimports.core_broker.kernel.clock import monotonic_s
 from cython.cimports.core_broker.kernel.connection_state import ConnectionState
 from cython.cimports.core_broker.kernel.fields import NamedHeader
 from cython.cimports.core_broker.kernel.memory import Memory
@@ -23,7 +24,6 @@ from cython.cimports.core_broker.kernel.writer import Writer
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memcpy
-from cython.cimports.posix.time import CLOCK_MONOTONIC, clock_gettime, timespec
 
 FRAME_HEAD = cython.declare(cython.int, 8)
 FRAME_MAX = cython.declare(uint32_t, 16 << 20)
@@ -65,9 +65,13 @@ class FastHandler:
 
 @cython.cclass
 class FastPath:
-    """Takes requests from the read buffer of one server; `handlers` are by request code."""
+    """Takes requests from the read buffer of one server; `handlers` are by request code.
 
-    def __init__(self, read_buffer: object, handlers: dict):
+    With a guard only requests that pass the guard are taken.
+    """
+
+    def __init__(self, read_buffer: object, handlers: dict, guard: Guard | None = None):
+        self._guard = guard
         self._view = read_buffer
         self._bytes = read_buffer
         self._buffer = cython.cast(cython.pointer(uint8_t), cython.address(self._bytes[0]))
@@ -79,7 +83,7 @@ class FastPath:
             self._codes[self._handler_count] = code
             self._handler_count += 1
         self._handlers = list(handlers.values())
-        self.header = NamedHeader()
+        self.header = NamedHeader() if guard is None else guard.header
         self.out = Memory()
 
     def end_iteration(self) -> None:
@@ -148,12 +152,13 @@ class FastPath:
         word: uint32_t
         count: cython.int = 0
         header: Header = self.header
+        guard: Guard = self._guard
         state: ConnectionState = protocol.state
         previous: FastHandler = None
         handler: FastHandler
         self.protocol = protocol
         self.is_paused = False
-        self.waited_ms = (_now() - state.arrived) * 1000
+        self.waited_ms = (monotonic_s() - state.arrived) * 1000
         try:
             while stop - frame >= FRAME_HEAD:
                 size = get32(frame)
@@ -167,6 +172,11 @@ class FastPath:
                 handler = self._handler_of(header.code)
                 if handler is None:
                     break
+                body = frame + FRAME_HEAD + word
+                if guard is not None and not guard.passes(
+                    protocol.address, body, size - LENGTH_BYTES - word
+                ):
+                    break
                 if (
                     count
                     and handler is not previous
@@ -179,7 +189,6 @@ class FastPath:
                     self._deliver(previous, count)
                     count = 0
                 previous = handler
-                body = frame + FRAME_HEAD + word
                 if not handler.take(self, body, size - LENGTH_BYTES - word):
                     break
                 count += not handler.answers_directly
@@ -235,6 +244,7 @@ class FastProtocol:
         self.connection = connection
         self.state = connection.state
         self.peer_record = b""
+        self.address = b""
         self._path = path
         self._iteration = iteration
         self._dirty = iteration.dirty
@@ -251,6 +261,7 @@ class FastProtocol:
         self._transport = transport
         self._socket = descriptor
         self.peer_record = self.connection.peer_record
+        self.address = self.connection.peer_host.encode()
         self.local_port = self.connection.local_port
 
     def settle(self) -> None:
@@ -370,16 +381,6 @@ def _is_worth_lending(dirty: list) -> cython.bint:
             protocol = each
             missing -= protocol.state.out_bytes
     return missing <= 0
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _now() -> cython.double:
-    """Seconds of the monotonic clock."""
-    time: timespec
-    clock_gettime(CLOCK_MONOTONIC, cython.address(time))
-    return time.tv_sec + time.tv_nsec * 1e-9
 
 
 @cython.cfunc

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from core_broker.auth.admissions import Admissions
 from core_broker.auth.contracts import (
     Action,
     Decision,
@@ -53,7 +54,7 @@ class SmallRules:
             raise Refusal(1, f"No acl config for {account}", "unknown-account", account=account)
         if not key.accepts(request.ext_fields, request.body):
             raise Refusal(1, "Check signature failed", "bad-signature", account=account)
-        return Identity(account, False, Established.SIGNATURE)
+        return Identity(account, False, Established.SIGNATURE, key)
 
     def admit(self, address: str, request: Request) -> Identity:
         identity = self.identify(address, request)
@@ -94,7 +95,7 @@ def _demands(request: Request) -> list[tuple[ResourceKind, str, Action]]:
 
 def gate_with(*rules: SmallRules) -> Gate:
     """A gate with rules of ACL 1.0, the small rules without an argument."""
-    gate = Gate()
+    gate = Gate(admissions=Admissions())
     for each in rules or (SmallRules(),):
         gate.use_acl1(each)
     return gate

@@ -283,7 +283,9 @@ async def same(
     return fast
 
 
-def _play(turns: Sequence[Said | Deed], peers: int) -> Play:
+def played(turns: Sequence[Said | Deed], peers: int) -> Play:
+    """A play of requests and other events, by the peers 0 to `peers` - 1."""
+
     async def play(path: OnePath) -> list[list[bytes]]:
         for _ in range(peers):
             path.peer()
@@ -305,11 +307,11 @@ async def compare(
 ) -> int:
     """Let both receive equal bytes; returns the number of messages that a fast path took."""
     peers = max((number for turn in turns for number, _ in turn), default=0) + 1
-    return (await same(folder, _play(turns, peers), topics, **settings)).messages_sent
+    return (await same(folder, played(turns, peers), topics, **settings)).messages_sent
 
 
 async def compare_pulls(
     folder: Path, turns: Sequence[Said | Deed], topics: Sequence[tuple[str, int]], **settings: Any
 ) -> int:
     """Let the same happen to both; returns the messages pulled on the compiled fast path."""
-    return (await same(folder, _play(turns, 2), topics, **settings)).messages_pulled
+    return (await same(folder, played(turns, 2), topics, **settings)).messages_pulled

@@ -109,7 +109,7 @@ class Acl1Rules:
         if not account.signing_key.accepts(request.ext_fields, request.body):
             text = f"Check signature failed for accessKey={access_key}"
             raise _refusal(text, _SIGNATURE_PLACE, "bad-signature", access_key)
-        return Identity(access_key, account.is_admin, Established.SIGNATURE)
+        return Identity(access_key, account.is_admin, Established.SIGNATURE, account.signing_key)
 
     def may(
         self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action

@@ -72,7 +72,7 @@ class Acl2Rules:
             if not is_listed:
                 raise
             return Identity("", is_admin=False, how=Established.NOT_CHECKED)
-        return Identity(user.username, user.is_super, Established.SIGNATURE)
+        return Identity(user.username, user.is_super, Established.SIGNATURE, user.key)
 
     def _authenticated(self, request: Request) -> User:
         name = request.ext_fields.get(ACCESS_KEY, "")

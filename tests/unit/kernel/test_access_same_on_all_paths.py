@@ -1,20 +1,27 @@
 """Access control on all paths: equal decisions, and a refused request never reaches the store."""
 
+import random
 from pathlib import Path
 
 import pytest
 
 from core_broker.auth.signature import SIGNATURE
+from core_broker.message.batch import encode_batch
+from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.ext_fields import encode_fields
 from core_broker.remoting.frames import FrameSplitter
-from tests.support.access_rules import gate_with, signed
+from tests.support.access_rules import PERMITTED, WIRE_ADDRESS, SmallRules, gate_with, signed
+from tests.support.broker_requests import pull_header
 from tests.support.send_frames import common_case_fields, frame
-from tests.support.two_paths import FAST_PATHS, OnePath
+from tests.support.two_paths import FAST_PATHS, Deed, OnePath, Said, played, same
 
 TOPICS = (("T", 4), ("Other-Topic", 4))
 BODY = b"body"
 SEND = RequestCode.SEND_MESSAGE_V2
+PULLS = (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
+COMMIT = RequestCode.UPDATE_CONSUMER_OFFSET
 
 
 def send(number: int, fields: dict[str, str], body: bytes = BODY, flag: int = 0) -> bytes:
@@ -67,3 +74,161 @@ async def test_a_refused_send_reaches_the_store_on_no_path(
     stored = [path.broker.ctx.store.queue_range("T", queue)[1] for queue in range(4)]
     assert stored == [0, 2, 0, 0]
     await path.close()
+
+
+NAMES = ("T", "T", "T", "Other-Topic", "%RETRY%g", "unknown")
+VALUES = ("", "x", '"', "\\", "\x01", "é", "主题", "0", "\U0001f600")
+
+
+def mutated(
+    rng: random.Random, fields: dict[str, str], body: bytes
+) -> tuple[dict[str, str], bytes]:
+    """A request with one difference from the signed one, in fields or body."""
+    fields, kind = dict(fields), rng.randrange(7)
+    name = rng.choice(list(fields))
+    if kind == 0:
+        del fields[name]
+    elif kind == 1:
+        fields[name] += rng.choice(VALUES)
+    elif kind == 2:
+        fields[rng.choice("znA_ é")] = rng.choice(VALUES)
+    elif kind == 3:
+        other = rng.choice(list(fields))
+        fields[name], fields[other] = fields[other], fields[name]
+    elif kind == 4:
+        fields[SIGNATURE] = fields.get(SIGNATURE, "")[:27] + rng.choice("=AB")
+    elif kind == 5:
+        return fields, body + b"!"
+    return fields, body
+
+
+def request(rng: random.Random, number: int) -> bytes:
+    """A random send, pull or commit: signed, unsigned or tampered."""
+    code = rng.choice([SEND, SEND, SEND, RequestCode.SEND_BATCH_MESSAGE, *PULLS, COMMIT])
+    body = b""
+    if code in (SEND, RequestCode.SEND_BATCH_MESSAGE):
+        fields = common_case_fields(rng.randrange(4)) | {"b": rng.choice(NAMES)}
+        body = rng.randbytes(rng.randrange(40))
+        if code != SEND:
+            fields |= {"m": "true", "i": ""}
+            body = encode_batch([Message(topic="T", body=body, properties={"KEYS": "k"})])
+        if rng.random() < 0.2:
+            fields["extra"] = rng.choice(VALUES)
+    else:
+        header = pull_header(rng.choice(NAMES), rng.randrange(3), queue_id=rng.randrange(4))
+        fields = {name: str(value) for name, value in encode_fields(header).items()}
+        if code == COMMIT:
+            kept = ("consumerGroup", "topic", "queueId", "commitOffset")
+            fields = {name: fields[name] for name in kept}
+        fields["consumerGroup"] = rng.choice(["g", "g", "g", "other"])
+    account = rng.choice([*["alice"] * 9, "bob", "mallory"])
+    kind = rng.random()
+    if kind > 0.05:
+        fields = signed(fields, body, account)
+    if kind > 0.85:
+        fields, body = mutated(rng, fields, body)
+    flag = 2 if rng.random() < 0.1 else 0
+    order = list(fields.items())
+    rng.shuffle(order)
+    return frame(dict(order), body, code=code, flag=flag, opaque=number)
+
+
+def swap(rng: random.Random) -> Deed:
+    """Other rules come into force."""
+    permitted = rng.choice([*[PERMITTED] * 4, {}, {"bob": PERMITTED["alice"]}])
+    white = frozenset({WIRE_ADDRESS}) if rng.random() < 0.1 else frozenset[str]()
+
+    def deed(path: OnePath) -> None:
+        gate = path.broker.ctx.gate
+        assert gate is not None
+        gate.use_acl1(SmallRules(2, permitted, white))
+
+    return deed
+
+
+@pytest.mark.parametrize("fast_path", FAST_PATHS)
+@pytest.mark.parametrize("seed", range(6))
+async def test_random_requests_have_equal_answers_and_files(
+    tmp_path: Path, fast_path: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    turns: list[Said | Deed] = []
+    number = 0
+    for _ in range(80):
+        if rng.random() < 0.08:
+            turns.append(swap(rng))
+        said = []
+        for _ in range(rng.randrange(1, 8)):
+            count = rng.choice([1, 1, 1, 2, 8])
+            said.append(
+                (rng.randrange(2), b"".join(request(rng, number + n) for n in range(count)))
+            )
+            number += count
+        turns.append(said)
+    path = await same(tmp_path, played(turns, 2), TOPICS, fast_path=fast_path, gate=gate_with)
+    assert path.messages_sent > 0
+    if fast_path == "compiled":
+        assert path.messages_pulled > 0
+
+
+@pytest.mark.parametrize("fast_path", FAST_PATHS)
+async def test_a_change_of_the_rules_closes_the_fast_path_at_once(
+    tmp_path: Path, fast_path: str
+) -> None:
+    path = OnePath(tmp_path, TOPICS, fast_path=fast_path, gate=gate_with())
+    gate = path.broker.ctx.gate
+    assert gate is not None
+    peer = path.peer()
+    path.hear(peer, send(0, SIGNED))  # for the slow path, where the gate decides
+    path.hear(peer, b"".join(send(number, SIGNED) for number in range(1, 4)))
+    await path.settle()
+    assert path.messages_sent == 3
+    gate.use_acl1(SmallRules(2, {}))
+    path.hear(peer, send(4, SIGNED))
+    gate.use_acl1(SmallRules(3))
+    path.hear(peer, send(5, SIGNED) + send(6, SIGNED))
+    (told,) = await path.settle()
+    assert {each.opaque: each.code for each in answers(told)} == {
+        number: ResponseCode.SYSTEM_ERROR if number == 4 else ResponseCode.SUCCESS
+        for number in range(7)
+    }
+    await path.close()
+
+
+@pytest.mark.parametrize("fast_path", FAST_PATHS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        # msgspec, and so the slow path, reads the last of two equal names.
+        '{"a":"PG","AccessKey":"bob","AccessKey":"alice"',
+        '{"b":"Other-Topic"',
+    ],
+)
+async def test_a_name_twice_is_read_the_same_on_all_paths(
+    tmp_path: Path, fast_path: str, text: str
+) -> None:
+    fields = dict(SIGNED)
+    plain = send(2, fields)
+    at = plain.index(b'{"a":')
+    double = plain[:at] + text.encode() + b"," + plain[at + 1 :]
+    grown = len(double) - len(plain)
+    lengths = [
+        int.from_bytes(double[0:4], "big") + grown,
+        int.from_bytes(double[4:8], "big") + grown,
+    ]
+    double = b"".join(each.to_bytes(4, "big") for each in lengths) + double[8:]
+    turns: list[Said | Deed] = [[(0, send(1, SIGNED))], [(0, double), (0, send(3, SIGNED))]]
+    await same(tmp_path, played(turns, 1), TOPICS, fast_path=fast_path, gate=gate_with)
+
+
+@pytest.mark.parametrize("fast_path", FAST_PATHS)
+async def test_more_fields_than_the_kernel_keeps(tmp_path: Path, fast_path: str) -> None:
+    many = {f"x{number}": str(number) for number in range(100)}
+    frames = [
+        send(1, SIGNED),
+        send(2, signed(FIELDS | many, BODY)),
+        send(3, SIGNED | many),
+        send(4, FIELDS | many),
+    ]
+    turns: list[Said | Deed] = [[(0, each)] for each in frames]
+    await same(tmp_path, played(turns, 1), TOPICS, fast_path=fast_path, gate=gate_with)

@@ -220,13 +220,14 @@ def _table_job(name: str, help_text: str) -> None:
             hours = hours_between(begin, end or begin) if begin else None
         except ClientError as error:
             raise click.UsageError(str(error)) from error
-        job = Derive(lake.resolve(), TABLES_OF_JOB[name], hours)
+        job = Derive(lake.resolve(), TABLES_OF_JOB[name], hours, is_rebuild=name == "rebuild")
         run_job(name, lambda runtime: run_derive(job, runtime), **shell)
 
 
 _table_job("rollup", "Derive the tables minute and latency, for the stale or the given hours.")
 _table_job("edges", "Derive the table of message flow between groups and topics.")
 _table_job("slow", "Derive the lists of slowest and of never-consumed messages.")
+_table_job("rebuild", "Derive all tables of all hours, or of the given hours, from the events.")
 
 
 @main.command()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-SEND, ATTEMPT, CONSUMER = "send", "attempt", "consumer"
+SEND, ATTEMPT = "send", "attempt"
 #: Columns of the events that `facts_of` reads. A batch has one row for each of its messages, with
 #: `batch_index` from 0.
 EVENT_COLUMNS: Final = (
@@ -28,16 +28,14 @@ _NUMBERS: Final = frozenset(
     {"event_ms", "stored_ms", "timestamp_ms", "msg_type", "cost_ms", "body_bytes", "retry_times"}
     | {"success", "batch_index", "batch_size"}
 )
-_CONSUMER_COLUMNS: Final = ("start_ms", "topic", "consumer_group")
 
 
 def facts_of(
     events: "pyarrow.Table", hours: Sequence[int], retry_times_max: Mapping[str, int]
 ) -> "pyarrow.Table":
-    """The rows of `trace.tables.FACTS` within `hours`.
+    """The rows of `trace.tables.FACTS` within `hours`, with a null `hour_ms`.
 
-    `events` has EVENT_COLUMNS and all events of its messages, in any order. Rows of consumers
-    cover all hours of the events.
+    `events` has EVENT_COLUMNS and all events of its messages, in any order.
     """
     import numpy
     import pyarrow
@@ -66,12 +64,9 @@ def facts_of(
         (hours, retry_times_max),
     )
     facts.derive()
-    starts = [(start_ms, *key[:2]) for key, start_ms in facts.consumers.items()]
-    consumer_rows = numpy.array(starts, numpy.int64).reshape(-1, len(_CONSUMER_COLUMNS))
     rows: tuple[tuple[str, Sequence[str], NDArray[Any]], ...] = (
         (SEND, SEND_COLUMNS, send_rows[: facts.sends]),
         (ATTEMPT, ATTEMPT_COLUMNS, attempt_rows[: facts.attempts]),
-        (CONSUMER, _CONSUMER_COLUMNS, consumer_rows),
     )
     return pyarrow.concat_tables([_table(*fact, awaited, texts) for fact in rows])
 

@@ -17,7 +17,6 @@ cdef class MessageFacts:
     cdef object _hours, _limits
     cdef readonly Py_ssize_t sends, attempts
     cdef Py_ssize_t _groups_awaited
-    cdef readonly dict consumers
 
     @cython.locals(message=int64_t[::1], first=Py_ssize_t, after=Py_ssize_t, end=Py_ssize_t)
     cpdef derive(self)

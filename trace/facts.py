@@ -28,9 +28,8 @@ from trace.attempts import (
 )
 from trace.codec import MessageType
 from trace.scan import KINDS, Array
+from trace.tables import LOOKBACK_HOURS
 
-#: Maximum age, in hours, of a send or first attempt that is joined with later attempts.
-LOOKBACK_HOURS: Final = 24
 #: Stands for an unknown number in the flat arrays.
 UNKNOWN: Final = -(2**63)
 #: Columns of the flat arrays. A text is its number; `awaited_groups` is the number of groups.
@@ -96,8 +95,6 @@ class MessageFacts:
         self._hours, self._limits = frozenset(options[0]), options[1]
         #: Numbers of rows.
         self.sends = self.attempts = self._groups_awaited = 0
-        #: Start of the first attempt; topic, group, hour.
-        self.consumers: dict[tuple[int, int, int], int] = {}
 
     def derive(self) -> None:
         """Add the facts of all messages."""
@@ -250,19 +247,14 @@ class MessageFacts:
             end_to_end_ms = _stored(elapsed_ms(sent_ms, corrected[first_success].end_ms))
         for index, attempt in enumerate(ordered):
             start_ms = _stored(attempt.start_ms)
-            hour = start_ms // _HOUR_MS
+            if start_ms // _HOUR_MS not in self._hours:
+                continue
             # Older sends are unknown when only the later hour is read: use no older send.
             cause_sent_ms = cause_stored_ms = kind = _NULL
             topic = producer = 0
             if origin is not None and _is_near(sent_ms, start_ms):
                 cause_sent_ms, cause_stored_ms = sent_ms, stored_ms
                 topic, producer, kind = origin[1], origin[2], origin[3]
-            if topic != 0 and code != 0:
-                key = topic, code, hour
-                if start_ms < self.consumers.get(key, start_ms + 1):
-                    self.consumers[key] = start_ms
-            if hour not in self._hours:
-                continue
             latency_ms = _NULL
             if index == 0 and cause_stored_ms != _NULL:
                 latency_ms = _stored(elapsed_ms(cause_stored_ms, corrected[0].start_ms))

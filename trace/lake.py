@@ -6,13 +6,16 @@
     latency/…                                        latency histograms per minute
     edges/…                                          message flow per hour
     slow/…                                           slow and never-consumed messages, per hour
+    facts/…                                          sends and attempts, input of the tables
+    consumers/…                                      consumer groups per topic and hour
     staging/run=12/*.parquet                         files of running tasks
     lock                                             held by the one job that writes
 
 `trace.tables` describes the columns. A run of a job writes new folders and commits by replacing
 snapshot.json, which also holds the next queue offsets. A run is therefore committed as a whole or
-not at all; a killed run leaves only unreferenced folders. Hours are UTC. Runs append events; they
-replace derived tables by the hour. An hour whose events changed after the derivation is stale.
+not at all; a killed run leaves only unreferenced folders. Hours are UTC. Runs append events and
+facts; they replace derived tables by the hour. An hour whose facts changed after the derivation is
+stale. Only the hours of the look-back keep their facts: older facts are derived again from events.
 """
 
 import re
@@ -33,15 +36,21 @@ MINUTE: Final = tables.MINUTE.name
 LATENCY: Final = tables.LATENCY.name
 EDGES: Final = tables.EDGES.name
 SLOW: Final = tables.SLOW.name
-#: Derived from the events alone: every hour can be derived again.
+FACTS: Final = tables.FACTS.name
+CONSUMERS: Final = tables.CONSUMERS.name
+#: Derived from the facts of an hour, and the consumers of the look-back.
 DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
 DATASETS: Final = (EVENTS, *DERIVED)
+#: Datasets for the jobs only.
+STATE: Final = (FACTS, CONSUMERS)
 STAGING: Final = "staging"
 SNAPSHOT_FILE: Final = "snapshot.json"
 HOUR_MS: Final = 3_600_000
-LAKE_VERSION: Final = 2
+LAKE_VERSION: Final = 3
 #: A version with the same events, but fewer columns in the rollups.
 _VERSION_WITH_OLD_ROLLUPS: Final = 1
+#: A version without facts.
+_VERSION_WITHOUT_FACTS: Final = 2
 
 #: Hours since 1970 in UTC.
 HourIndex = int
@@ -65,7 +74,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     offsets: dict[str, dict[int, int]] = {}
     #: Dataset, hour: numbers of the runs with valid files.
     parts: dict[str, dict[HourIndex, list[int]]] = {}
-    #: Derived dataset: hours whose events changed after the derivation.
+    #: Numbers of the runs whose events are not yet in the facts.
+    pending: list[int] = []
+    #: First hour of which all facts are stored. Earlier hours may have facts, then all of them.
+    facts_from: HourIndex = 0
+    #: Derived dataset: hours whose facts changed after the derivation.
     stale: dict[str, list[HourIndex]] = {}
     #: Store time of the newest trace message read, ms. Later events are not yet known.
     watermark_ms: int = msgspec.field(default=0, name="told_until_ms")
@@ -94,7 +107,9 @@ class Lake:
         except (OSError, msgspec.MsgspecError) as error:
             raise LakeError(f"{path} is not readable: {error}") from error
         if snapshot.version == _VERSION_WITH_OLD_ROLLUPS:
-            return _with_rollups_to_be_made(snapshot)
+            snapshot = _with_rollups_to_be_made(snapshot)
+        if snapshot.version == _VERSION_WITHOUT_FACTS:
+            return _without_facts(snapshot)
         if snapshot.version != LAKE_VERSION:
             raise LakeError(f"{path} has version {snapshot.version}, expected {LAKE_VERSION}")
         return snapshot
@@ -140,9 +155,22 @@ def _with_rollups_to_be_made(old: Snapshot) -> Snapshot:
     hours = old.parts.get(EVENTS, {})
     return msgspec.structs.replace(
         old,
-        version=LAKE_VERSION,
+        version=_VERSION_WITHOUT_FACTS,
         parts={EVENTS: hours},
         stale={name: sorted(hours) for name in DERIVED},
+    )
+
+
+def _without_facts(old: Snapshot) -> Snapshot:
+    """A lake whose hours get facts when a job needs them; later hours need the consumers now."""
+    hours = sorted(old.parts.get(EVENTS, ()))
+    after = hours[-1] + 1 if hours else 0
+    needed = [hour for hour in hours if hour >= after - 1 - tables.LOOKBACK_HOURS]
+    return msgspec.structs.replace(
+        old,
+        version=LAKE_VERSION,
+        facts_from=after,
+        stale={CONSUMERS: needed, **old.stale},
     )
 
 

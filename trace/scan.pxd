@@ -23,5 +23,5 @@ cdef bint _is_number(const unsigned char[::1] data, int32_t begin, int32_t stop,
 @cython.locals(to=int32_t, record=Py_ssize_t, begin=int32_t, at=int32_t)
 cpdef copy_texts(const unsigned char[::1] data, int32_t[::1] spans, Py_ssize_t place, Py_ssize_t count, int32_t[::1] begins, unsigned char[::1] texts)
 
-@cython.locals(text=Py_ssize_t, value=uint32_t, at=int32_t)
-cpdef spread_texts(const unsigned char[::1] data, const int32_t[::1] offsets, uint32_t parts, int32_t[::1] part_of)
+@cython.locals(text=Py_ssize_t, value=uint64_t, at=int32_t)
+cpdef hash_texts(const unsigned char[::1] data, const int32_t[::1] offsets, uint64_t[::1] hashes)

@@ -255,12 +255,12 @@ def copy_texts(
     begins[count] = to
 
 
-def spread_texts(data: View, offsets: View, parts: int, part_of: Array) -> None:
-    """Write a number below `parts` for each text between neighbouring offsets: equal texts have
-    equal numbers, in every process.
+def hash_texts(data: View, offsets: View, hashes: Array) -> None:
+    """Write a 64-bit number for each text between neighbouring offsets: equal texts have equal
+    numbers, in every process. The lake stores the numbers, so the function must never change.
     """
-    for text in range(len(part_of)):
-        value = 2166136261  # FNV-1a of 32 bits
+    for text in range(len(hashes)):
+        value = 14695981039346656037  # FNV-1a of 64 bits
         for at in range(offsets[text], offsets[text + 1]):
-            value = ((value ^ data[at]) * 16777619) & 0xFFFFFFFF
-        part_of[text] = value % parts
+            value = ((value ^ data[at]) * 1099511628211) & 0xFFFFFFFFFFFFFFFF
+        hashes[text] = value

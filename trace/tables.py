@@ -15,6 +15,9 @@ from trace.codec import MessageType
 SLOW_REASON: Final = "slow"
 NEVER_CONSUMED_REASON: Final = "never_consumed"
 
+#: Maximum age, in hours, of a send or first attempt that is joined with later attempts.
+LOOKBACK_HOURS: Final = 24
+
 #: Measures with percentiles and histograms. send_cost: duration of the producer's call to the
 #: broker. latency: from the store time to the start of the group's first attempt. end_to_end: from
 #: the producer's call to the end of the group's first success.
@@ -189,14 +192,15 @@ success            boolean  of the group's first attempt; null when its end was 
     ),
 )
 
-#: Derived rows between events and tables, on their way through Spark; not stored. A send has a
-#: null start, a consumer only its first columns.
+#: Derived rows between events and tables, for the jobs only. The newest run with rows of a message
+#: in an hour has all rows of the message in this hour. A send has a null start; a row of the kind
+#: `none` says that the message has no rows in the hour any more.
 FACTS: Final = Table(
     "facts",
-    "start_ms",
+    "hour_ms",
     _columns(
         """
-fact               string   send, attempt, or consumer: the first attempt of a group in an hour
+fact               string   send, attempt or none
 start_ms           bigint   of the attempt, as recorded
 """
         + _KEYS
@@ -218,6 +222,20 @@ end_to_end_ms      bigint   of the first success
 group_end_to_end_ms bigint  the same, on the first attempt
 is_first_success   boolean  whether the attempt is the first success of the group
 is_dead_letter     boolean  whether the attempt made the message a dead letter
+hour_ms            bigint   first millisecond of the hour, of the send and of its store time
+"""
+    ),
+)
+
+#: The groups that attempted to consume a topic, per hour; for the jobs only.
+CONSUMERS: Final = Table(
+    "consumers",
+    "start_ms",
+    _columns(
+        """
+topic              string   of the messages
+consumer_group     string   of the attempts
+start_ms           bigint   of the first attempt in the hour
 """
     ),
 )

@@ -1,25 +1,25 @@
-"""The compact job: merge small files of an hour into one file, and drop expired hours.
+"""The compact job: merge the files of an hour, and drop expired hours.
 
-Each ingest run adds a folder to every hour with new events. The job rewrites an hour with more than
-FOLDERS_MAX folders as one folder; the old files stay until the next run, for open readers.
+The job rewrites the events of an hour with more than FOLDERS_MAX runs, or with small files, as
+files of up to `hour_files.FILE_BYTES`, with rows of one topic close together. Runs of `ingest`
+merge small runs only (`spark_jobs.jobs.merge`).
 """
 
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
+from spark_jobs.jobs.merge import merge_runs
 from spark_jobs.jobs.retention import drop_expired_hours
-from spark_jobs.jobs.run import Result, Run, Runtime
+from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.spark.hour_files import FILE_BYTES
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
-from trace.lake import EVENTS, HourIndex, Lake, Parts, Snapshot, replaced_parts
+from trace.lake import EVENTS, HourIndex, Lake, Snapshot
 
-#: Default maximum of folders in an hour of events.
+#: Default maximum of runs in an hour of events.
 FOLDERS_MAX: Final = 4
-#: Maximum of files in an hour of events.
+#: Maximum of files in an hour of events, in addition to the files of full size.
 FILES_MAX: Final = 8
 HOURS_PER_CHUNK: Final = 24
 
@@ -41,55 +41,32 @@ def run_compact(job: Compact, runtime: Runtime) -> Result:
         snapshot = writer.lake.snapshot()
         delete_unreferenced(writer.lake, snapshot)
         snapshot = drop_expired_hours(writer, snapshot, job.retain_days, runtime.now_ms())
-        parts = snapshot.parts.get(EVENTS, {})
-        hours = fragmented_hours(writer.lake, parts, job.folders_max)
-        if not hours:
+        chosen = fragmented_hours(writer.lake, snapshot, job.folders_max)
+        if not chosen:
             result.note = "No hour has many small files."
             return result
+        hours = sorted(chosen)
         with runtime.start(job, writer, result, is_short=False) as run:
-            chunks = [
-                hours[begin : begin + HOURS_PER_CHUNK]
-                for begin in range(0, len(hours), HOURS_PER_CHUNK)
-            ]
-            for number, chunk in enumerate(chunks):
-                run.progress.enter(Stage.COMPACT, part=number, parts=len(chunks))
-                snapshot = _rewrite(run, snapshot, chunk)
+            for begin in range(0, len(hours), HOURS_PER_CHUNK):
+                run.progress.enter(Stage.COMPACT, part=begin, parts=len(hours))
+                some = {hour: chosen[hour] for hour in hours[begin : begin + HOURS_PER_CHUNK]}
+                snapshot, rows = merge_runs(run, snapshot, EVENTS, some)
+                result.rows += rows
+                result.hours += len(some)
     return result
 
 
-def fragmented_hours(lake: Lake, parts: Parts, folders_max: int) -> list[HourIndex]:
-    """The hours whose events are in too many folders or files."""
-    return [
-        hour
-        for hour, runs in sorted(parts.items())
-        if len(runs) > folders_max
-        or sum(
-            1 for folder in lake.folders(EVENTS, parts, [hour]) for _ in folder.glob("*.parquet")
-        )
-        > FILES_MAX
-    ]
+def fragmented_hours(
+    lake: Lake, snapshot: Snapshot, folders_max: int
+) -> dict[HourIndex, list[int]]:
+    """The runs to merge, by hour: of hours with events in too many runs or files.
 
-
-def _rewrite(run: Run[Compact], snapshot: Snapshot, hours: Collection[HourIndex]) -> Snapshot:
-    from spark_jobs.spark.lake_frames import read_events, write_hours
-    from spark_jobs.spark.task_monitor import monitor_tasks
-
-    session, lake = run.session, run.writer.lake
-    now_ms, number = run.now_ms(), run.writer.next_run()
-    parts = snapshot.parts[EVENTS]
-    events = read_events(session, lake, parts, hours)
-    written: Iterable[HourIndex] = ()
-    if events is not None:
-        with monitor_tasks(session, run.progress):
-            written = write_hours(events, run.writer, EVENTS, number)
-        rewritten = read_events(session, lake, {hour: [number] for hour in written}, written)
-        run.result.rows += rewritten.count() if rewritten is not None else 0
-    snapshot = msgspec.structs.replace(
-        snapshot,
-        run=number,
-        committed_ms=now_ms,
-        parts={**snapshot.parts, EVENTS: replaced_parts(parts, number, written, redone=hours)},
-    )
-    lake.commit(snapshot)
-    run.result.hours += len(hours)
-    return snapshot
+    Runs without facts stay as they are.
+    """
+    chosen = {}
+    for hour, all_runs in snapshot.parts.get(EVENTS, {}).items():
+        runs = [run for run in all_runs if run not in snapshot.pending]
+        sizes = [file.stat().st_size for file in lake.files(EVENTS, {hour: runs}, [hour])]
+        if len(runs) > folders_max or len(sizes) > FILES_MAX + sum(sizes) // FILE_BYTES:
+            chosen[hour] = runs
+    return chosen

@@ -29,7 +29,7 @@ from spark_jobs.sources.options import ReadOptions
 from spark_jobs.sources.queues import TopicMissingError, fetch_bounds, fetch_retry_limits
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
-from trace.lake import DERIVED, Lake, LakeError, Snapshot
+from trace.lake import Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -78,9 +78,9 @@ def run_ingest(job: Ingest, runtime: Runtime) -> Result:
     with exclusive_writer(Lake(job.lake)) as writer:
         snapshot = snapshot_of_topic(writer.lake, job.topic)
         delete_unreferenced(writer.lake, snapshot)
-        ranges = [] if job.store else _new_ranges(job, snapshot, result)
+        ranges = [] if job.store else new_ranges(job, snapshot, result)
         progress.rows_total = sum(part.count for part in ranges)
-        has_stale = not job.events_only and any(snapshot.stale.values())
+        has_stale = not job.events_only and has_work(snapshot)
         if not progress.rows_total and not has_stale and not job.store:
             return result
         snapshot = with_retry_limits(snapshot, job)
@@ -89,7 +89,7 @@ def run_ingest(job: Ingest, runtime: Runtime) -> Result:
             if job.store:
                 snapshot = _read_store(run, snapshot)
             else:
-                snapshot = _read_cluster(run, snapshot, ranges)
+                snapshot = read_cluster(run, snapshot, ranges)
             make_tables(run, snapshot)
     return result
 
@@ -110,17 +110,21 @@ def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
 
 
+def has_work(snapshot: Snapshot) -> bool:
+    """Whether some facts or tables are not derived yet."""
+    return bool(snapshot.pending) or any(snapshot.stale.values())
+
+
 def make_tables(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
-    """Drop expired hours, then derive the tables of all stale hours unless `events_only` is set."""
-    from spark_jobs.jobs.derive import chunks_to_derive, derive
+    """Derive all stale tables unless `events_only` is set; drop expired hours, merge small runs."""
+    from spark_jobs.jobs.derive import TABLES_OF_FACTS, derive
+    from spark_jobs.jobs.merge import merge_small_runs
 
     job = run.options
+    if not job.events_only:
+        snapshot = derive(run, snapshot, TABLES_OF_FACTS)
     snapshot = drop_expired_hours(run.writer, snapshot, job.retain_days, run.now_ms())
-    if job.events_only:
-        return snapshot
-    chunks = chunks_to_derive(snapshot, DERIVED, None)
-    run.result.hours += sum(map(len, chunks))
-    return derive(run, snapshot, DERIVED, chunks)
+    return merge_small_runs(run, snapshot)
 
 
 def batches_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRange]]:
@@ -136,7 +140,7 @@ def batches_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRa
     return batches
 
 
-def _new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
+def new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
     """The unread range of each queue; sets the note of `result` when there is none."""
     try:
         bounds = fetch_bounds(job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms)
@@ -149,7 +153,7 @@ def _new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRa
     return ranges
 
 
-def _read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRange]) -> Snapshot:
+def read_cluster(run: Run[Ingest], snapshot: Snapshot, ranges: Sequence[QueueRange]) -> Snapshot:
     from spark_jobs.jobs.micro_batch import PlannedBatch, ingest_batch
     from spark_jobs.jobs.write_events import write_events_of
     from spark_jobs.spark.task_monitor import monitor_tasks

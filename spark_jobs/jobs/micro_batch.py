@@ -1,18 +1,17 @@
 """One micro-batch of the ingest job: messages in, events and next offsets out, in one commit."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from spark_jobs.jobs.derive import present_hours, with_stale_hours
 from spark_jobs.jobs.run import Run
 from spark_jobs.jobs.write_events import QueueOffsets, Written
-from spark_jobs.spark.lake_frames import read_events
-from spark_jobs.tables.facts import hours_around
-from spark_jobs.tables.stale_hours import invalidated_hours, newly_overdue_hours
-from trace.lake import DERIVED, EVENTS, HourIndex, Snapshot, extended_parts
+from spark_jobs.tables.message_flow import NEVER_CONSUMED_AFTER_MS
+from trace.lake import EDGES, EVENTS, SLOW, HourIndex, Snapshot, extended_parts, hour_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +42,7 @@ def ingest_batch(
     hours = run.writer.place(EVENTS, number, written.files)
     parts = extended_parts(before.parts.get(EVENTS, {}), number, hours)
     watermark_ms = max(before.watermark_ms, written.watermark_ms)
-    changed = {*written.changed_hours, *newly_overdue_hours(before.watermark_ms, watermark_ms)}
-    new = read_events(run.session, lake, {hour: [number] for hour in hours}, hours)
-    older = read_events(run.session, lake, before.parts.get(EVENTS, {}), hours_around(hours))
-    if new is not None and older is not None:
-        changed |= {row.hour for row in invalidated_hours(new, older).collect()}
+    overdue = present_hours(before, newly_overdue_hours(before.watermark_ms, watermark_ms))
     reached = planned or PlannedBatch(written.offsets, written.messages, 0)
     snapshot = msgspec.structs.replace(
         before,
@@ -56,7 +51,8 @@ def ingest_batch(
         committed_ms=now_ms,
         offsets=merged_offsets(before.offsets, reached.offsets),
         parts={**before.parts, EVENTS: parts},
-        stale=with_stale_hours(before.stale, changed & parts.keys()),
+        pending=[*before.pending, number],
+        stale=with_stale_hours(before.stale, (EDGES, SLOW), overdue),
         watermark_ms=watermark_ms,
         messages=before.messages + reached.rows,
         records=before.records + written.records,
@@ -67,11 +63,12 @@ def ingest_batch(
     return snapshot, written
 
 
-def with_stale_hours(
-    stale: Mapping[str, list[HourIndex]], hours: Iterable[HourIndex]
-) -> dict[str, list[HourIndex]]:
-    """`stale` after the events of `hours` changed."""
-    return {name: sorted({*stale.get(name, ()), *hours}) for name in DERIVED}
+def newly_overdue_hours(watermark_before_ms: int, watermark_ms: int) -> Collection[HourIndex]:
+    """The hours with sends that passed the never-consumed limit between the two watermarks."""
+    if watermark_ms <= watermark_before_ms or not watermark_before_ms:
+        return ()
+    first = hour_of(watermark_before_ms - NEVER_CONSUMED_AFTER_MS)
+    return range(first, hour_of(watermark_ms - NEVER_CONSUMED_AFTER_MS) + 1)
 
 
 def merged_offsets(before: QueueOffsets, reached: QueueOffsets) -> QueueOffsets:

@@ -1,7 +1,8 @@
-"""The jobs rollup, edges and slow: derive tables from the events of the lake, without a cluster.
+"""The jobs rollup, edges, slow and rebuild: derive tables from events, without a cluster.
 
-Without hours the jobs derive the stale hours. With hours they derive exactly these hours again, for
-example after late data or a changed rule; repeated runs give the same result.
+Without hours the jobs derive the stale hours, from stored facts. With hours they derive the facts
+of these hours from the events again, for example after a changed rule; so does `rebuild`, which
+rebuilds all hours when no hours are given. Repeated runs give the same result.
 """
 
 import re
@@ -15,7 +16,7 @@ from core_broker.errors import ClientError
 from spark_jobs.jobs.run import Result, Runtime
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
-from trace.lake import EDGES, LATENCY, MINUTE, SLOW, HourIndex, Lake
+from trace.lake import CONSUMERS, DERIVED, EDGES, LATENCY, MINUTE, SLOW, HourIndex, Lake
 
 SHORT_RUN_RECORDS_MAX: Final = 100_000
 HOURS_REQUESTED_MAX: Final = 24 * 366
@@ -23,8 +24,9 @@ HOURS_REQUESTED_MAX: Final = 24 * 366
 #: Tables of each job; `ingest` derives all of them.
 TABLES_OF_JOB: Final[Mapping[str, tuple[str, ...]]] = {
     "rollup": (MINUTE, LATENCY),
-    "edges": (EDGES,),
-    "slow": (SLOW,),
+    "edges": (CONSUMERS, EDGES),
+    "slow": (CONSUMERS, SLOW),
+    "rebuild": (CONSUMERS, *DERIVED),
 }
 
 
@@ -34,27 +36,30 @@ class Derive:
 
     lake: Path
     datasets: tuple[str, ...]
-    #: None means the stale hours.
+    #: Hours to derive from the events; None means the stale hours, from their facts.
     hours: Collection[HourIndex] | None = None
+    #: Whether None means all hours, from the events.
+    is_rebuild: bool = False
 
 
 def run_derive(job: Derive, runtime: Runtime) -> Result:
     """Run the job to its end. Raises LakeError when another job holds the lake."""
-    from spark_jobs.jobs.derive import chunks_to_derive, derive
+    from spark_jobs.jobs.derive import derive, present_hours, rebuild_facts, stale_hours
 
     result = Result()
     runtime.progress.enter(Stage.PLAN)
     with exclusive_writer(Lake(job.lake)) as writer:
         snapshot = writer.lake.snapshot()
         delete_unreferenced(writer.lake, snapshot)
-        chunks = chunks_to_derive(snapshot, job.datasets, job.hours)
-        if not chunks:
-            result.note = "No hour has changed." if job.hours is None else "No events in this time."
+        from_events = job.is_rebuild or job.hours is not None
+        requested = present_hours(snapshot, job.hours) if from_events else []
+        has_stale = snapshot.pending or stale_hours(snapshot, job.datasets)
+        if not (requested if from_events else has_stale):
+            result.note = "No events in this time." if from_events else "No hour has changed."
             return result
         is_short = snapshot.records <= SHORT_RUN_RECORDS_MAX
         with runtime.start(job, writer, result, is_short=is_short) as run:
-            derive(run, snapshot, job.datasets, chunks)
-        result.hours = sum(map(len, chunks))
+            derive(run, rebuild_facts(run, snapshot, requested), job.datasets)
     return result
 
 

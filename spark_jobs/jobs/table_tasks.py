@@ -1,163 +1,153 @@
-"""Derive and write all tables of a set of hours, in three kinds of Spark tasks.
+"""Derive and write all tables of a set of hours from facts, in two kinds of Spark tasks.
 
-    split    reads event files, and splits the events into parts by message id
-    derive   derives the facts of a part, and reduces the facts to partial tables, by hour
+    reduce   reads a file of facts, and reduces the facts to partial tables
     add      adds the partial tables of an hour, and writes the tables to files
 
 Between the tasks Spark moves whole Arrow tables, as one value each.
 """
 
-import gc
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow
-import pyarrow.ipc
 from pyarrow.parquet import ParquetFile
 
+from spark_jobs.jobs.fact_files import FactFile, current_facts
 from spark_jobs.spark.hour_files import HourFiles
-from spark_jobs.tables.derived import by_hour, partial_tables, tables_of
-from spark_jobs.tables.facts import FILE_COLUMNS, by_message, facts_in, no_events
+from spark_jobs.spark.packed import Batches, rows_of, unpacked, values_of
+from spark_jobs.tables.derived import empty_partial_tables, partial_tables, tables_of
+from trace.columns import arrow_schema
 from trace.lake import HourIndex
-from trace.tables import TABLES
+from trace.tables import CONSUMERS, LOOKBACK_HOURS, TABLES
 
 if TYPE_CHECKING:
-    from pyarrow import DataType, RecordBatch, Table
+    from pyarrow import Table
     from pyspark.sql import SparkSession
 
-#: Rows of events read at once.
-ROWS_READ: Final = 131_072
-#: Size of the event files per part, bytes: 70,000 to 200,000 events, which one task holds.
-EVENT_BYTES_PER_PART: Final = 2 * 1024 * 1024
-
-_Batches = Iterator["RecordBatch"]
+#: All tables that jobs derive from facts.
+_TABLES: Final = {**TABLES, CONSUMERS.name: CONSUMERS}
 
 
 @dataclass(frozen=True, slots=True)
-class Derivation:
+class TableWork:
     """What to derive: the input of every task."""
 
-    hours: tuple[HourIndex, ...]
-    datasets: tuple[str, ...]
-    #: Files with the events of `facts.hours_around(hours)`.
-    files: tuple[Path, ...]
+    #: Hour: its tables to derive.
+    datasets: dict[HourIndex, tuple[str, ...]]
+    #: The facts of these hours.
+    files: tuple[FactFile, ...]
+    #: Hour of the look-back, or derived before: files of its consumers.
+    consumers: dict[HourIndex, tuple[Path, ...]]
     staging: Path
     watermark_ms: int
-    retry_times_max: Mapping[str, int]
 
 
-def write_tables(spark: "SparkSession", work: Derivation) -> list[tuple[str, HourIndex, str]]:
-    """Write the tables to the staging folder; returns dataset, hour and name of every file."""
-    tasks = spark.sparkContext.defaultParallelism
-    parts = max(tasks, 1 + sum(file.stat().st_size for file in work.files) // EVENT_BYTES_PER_PART)
-    shares = [work.files[place :: 2 * tasks] for place in range(2 * tasks)]
-    split = spark.range(0, len(shares), 1, len(shares)).mapInArrow(
-        _split(shares, parts), "part int, events binary"
-    )
-    derived = split.repartition(parts, "part").mapInArrow(
-        _derive(work), "hour bigint, name string, partial binary"
-    )
-    written = derived.repartition(len(work.hours), "hour").mapInArrow(
+@dataclass(frozen=True, slots=True)
+class WrittenTables:
+    """The result of `write_tables`."""
+
+    #: Dataset, hour and name of every file.
+    files: list[tuple[str, HourIndex, str]]
+    #: Hours with other consumers than before.
+    changed: list[HourIndex]
+
+
+def write_tables(spark: "SparkSession", work: TableWork) -> WrittenTables:
+    """Write the tables to the staging folder."""
+    count, tasks = max(1, len(work.files)), 4 * spark.sparkContext.defaultParallelism
+    reduced = spark.range(0, count, 1, min(count, tasks))
+    partial = reduced.mapInArrow(_reduce(work), "hour bigint, name string, partial binary")
+    written = partial.repartition(min(len(work.datasets), tasks), "hour").mapInArrow(
         _add(work), "dataset string, hour bigint, name string"
     )
-    return [(row.dataset, row.hour, row.name) for row in written.collect()]
+    rows = [(row.dataset, row.hour, row.name) for row in written.collect()]
+    return WrittenTables(
+        [row for row in rows if row[0]], [hour for dataset, hour, _ in rows if not dataset]
+    )
 
 
-def _split(shares: Sequence[Sequence[Path]], parts: int) -> "Callable[[_Batches], _Batches]":
-    def split(batches: _Batches) -> _Batches:
-        for batch in batches:
-            for share in batch.column("id").to_pylist():
-                for path in shares[share]:
-                    with ParquetFile(path) as file:
-                        for rows in file.iter_batches(ROWS_READ, columns=FILE_COLUMNS):
-                            found = by_message(pyarrow.Table.from_batches([rows]), parts)
-                            yield _rows(found, part=pyarrow.int32(), events=pyarrow.binary())
+def _reduce(work: TableWork) -> "Callable[[Batches], Batches]":
+    def reduce(batches: Batches) -> Batches:
+        for (number,) in values_of(batches):
+            # Without any facts, an empty row makes the task that writes nothing.
+            for file in work.files[number : number + 1]:
+                for facts in current_facts(file):
+                    for name, table in partial_tables(facts).items():
+                        hours = [file.hour]
+                        if name == "consumers":
+                            hours = _hours_after(file.hour, work)
+                        # An hour without facts has counts, so that its tables become empty.
+                        is_sent = len(table) or name == "counts"
+                        found = [(hour, name, table) for hour in hours if is_sent]
+                        yield rows_of(
+                            found,
+                            hour=pyarrow.int64(),
+                            name=pyarrow.string(),
+                            partial=pyarrow.binary(),
+                        )
 
-    return split
-
-
-def _derive(work: Derivation) -> "Callable[[_Batches], _Batches]":
-    def derive(batches: _Batches) -> _Batches:
-        parts: dict[int, list[bytes]] = defaultdict(list)
-        for batch in batches:
-            for part, events in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                parts[part].append(events)
-        merged: dict[tuple[HourIndex, str], list[Table]] = defaultdict(list)
-        while parts:
-            _, packed = parts.popitem()
-            with _no_collections():
-                facts = facts_in(_unpacked(packed), work.hours, work.retry_times_max)
-            for name, table in partial_tables(facts).items():
-                for hour, rows in by_hour(name, table, work.hours):
-                    if len(rows):
-                        merged[hour, name].append(rows)
-        for (hour, name), tables in merged.items():
-            found = [(hour, name, pyarrow.concat_tables(tables))]
-            yield _rows(
-                found, hour=pyarrow.int64(), name=pyarrow.string(), partial=pyarrow.binary()
-            )
-
-    return derive
+    return reduce
 
 
-def _add(work: Derivation) -> "Callable[[_Batches], _Batches]":
-    def add(batches: _Batches) -> _Batches:
-        empty = partial_tables(facts_in(no_events(), (), {}))
-        partial: dict[HourIndex, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-        for batch in batches:
-            for hour, name, packed in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                partial[hour][name].append(packed)
+def _hours_after(hour: HourIndex, work: TableWork) -> list[HourIndex]:
+    """The hours to derive with `hour` in their look-back."""
+    return [each for each in work.datasets if 0 <= each - hour <= LOOKBACK_HOURS]
+
+
+def _add(work: TableWork) -> "Callable[[Batches], Batches]":
+    def add(batches: Batches) -> Batches:
+        empty = empty_partial_tables()
+        hours: dict[HourIndex, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+        for hour, name, packed in values_of(batches):
+            hours[hour][name].append(packed)
+        changed = []
         with ExitStack() as stack:
             files = {
-                name: stack.enter_context(closing(HourFiles(work.staging, TABLES[name])))
-                for name in work.datasets
+                name: stack.enter_context(closing(HourFiles(work.staging, table)))
+                for name, table in _TABLES.items()
             }
-            while partial:
-                _, packed_tables = partial.popitem()
-                tables = {name: _unpacked(packed_tables[name], empty[name]) for name in empty}
-                for name, table in tables_of(tables, work.datasets, work.watermark_ms).items():
+            while hours:
+                hour, partial = hours.popitem()
+                awaited = (unpacked([piece]) for piece in partial.pop("awaited", []))
+                tables = {name: unpacked(partial[name], table) for name, table in empty.items()}
+                tables["consumers"] = _with_lookback(tables["consumers"], hour, work)
+                found = tables_of(hour, tables, awaited, work.datasets[hour], work.watermark_ms)
+                for name, table in found.items():
                     for rows in table.combine_chunks().to_batches():
                         files[name].add(rows)
-        found = [(name, *each) for name, written in files.items() for each in written.finished]
-        yield _rows(found, dataset=pyarrow.string(), hour=pyarrow.int64(), name=pyarrow.string())
+                if CONSUMERS.name in found:
+                    before = _consumers(work.consumers.get(hour, ()))
+                    if _values(before) != _values(found[CONSUMERS.name]):
+                        changed.append(hour)
+        written: list[tuple[Any, ...]] = [
+            (name, *each) for name, of in files.items() for each in of.finished
+        ]
+        written += [(None, hour, None) for hour in changed]
+        yield rows_of(
+            written, dataset=pyarrow.string(), hour=pyarrow.int64(), name=pyarrow.string()
+        )
 
     return add
 
 
-@contextmanager
-def _no_collections() -> Iterator[None]:
-    """Disable the cyclic garbage collector: facts hold no cycles, and its scans of all facts take
-    as long as the derivation.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+def _with_lookback(own: "Table", hour: HourIndex, work: TableWork) -> "Table":
+    """`own` and the stored consumers of the look-back, without hours that are derived anew."""
+    stored = [
+        _consumers(work.consumers.get(each, ()))
+        for each in range(hour - LOOKBACK_HOURS, hour)
+        if each not in work.datasets
+    ]
+    return pyarrow.concat_tables([own, *stored])
 
 
-def _rows(values: "Iterable[tuple[Any, ...]]", **types: "DataType") -> "RecordBatch":
-    """Rows of a batch; a table becomes a binary value."""
-    columns: list[list[Any]] = [[] for _ in types]
-    for row in values:
-        for column, value in zip(columns, row, strict=True):
-            column.append(_packed(value) if isinstance(value, pyarrow.Table) else value)
-    arrays = [pyarrow.array(*each) for each in zip(columns, types.values(), strict=True)]
-    return pyarrow.RecordBatch.from_arrays(arrays, list(types))
+def _consumers(files: Sequence[Path]) -> "Table":
+    schema = arrow_schema(CONSUMERS)
+    return pyarrow.concat_tables([schema.empty_table(), *(ParquetFile(it).read() for it in files)])
 
 
-def _packed(table: "Table") -> bytes:
-    sink = pyarrow.BufferOutputStream()
-    options = pyarrow.ipc.IpcWriteOptions(compression="lz4")
-    with pyarrow.ipc.new_stream(sink, table.schema, options=options) as stream:
-        stream.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def _unpacked(packed: Sequence[bytes], empty: "Table | None" = None) -> "Table":
-    tables = [pyarrow.ipc.open_stream(each).read_all() for each in packed]
-    return pyarrow.concat_tables(tables if empty is None else [empty, *tables])
+def _values(table: "Table") -> set[tuple[Any, ...]]:
+    return set(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -13,9 +13,8 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from spark_jobs.spark.hour_files import HourFiles, StagedFile
-from spark_jobs.tables.stale_hours import changed_hours
+from spark_jobs.tables.facts import message_hashes
 from trace import columns
-from trace.lake import HourIndex
 from trace.tables import EVENTS
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ class Written(msgspec.Struct):
     broken: int = 0
     #: Store time of the newest message, ms.
     watermark_ms: int = 0
-    #: Hours with changed sends or attempts.
-    changed_hours: set[HourIndex] = set()
 
     def count(self, messages: "RecordBatch", events: "RecordBatch") -> None:
         """Add the counts of decoded messages and their events."""
@@ -61,7 +58,6 @@ class Written(msgspec.Struct):
         self.broken += pc.sum(pc.equal(events.column("kind"), columns.BROKEN)).as_py() or 0
         newest_ms = pc.max(messages.column("store_timestamp")).cast(pyarrow.int64()).as_py() // 1000
         self.watermark_ms = max(self.watermark_ms, newest_ms)
-        self.changed_hours |= changed_hours(events)
 
     def add(self, other: "Written") -> None:
         """Add the files and counts of another task, with other messages."""
@@ -71,7 +67,6 @@ class Written(msgspec.Struct):
         self.records += other.records
         self.broken += other.broken
         self.watermark_ms = max(self.watermark_ms, other.watermark_ms)
-        self.changed_hours |= other.changed_hours
 
 
 def write_events(messages: DataFrame, staging: Path) -> Written:
@@ -116,7 +111,7 @@ def _task(staging: Path) -> "Callable[[Iterator[RecordBatch]], Iterator[RecordBa
         import pyarrow
 
         written = Written()
-        with closing(HourFiles(staging, EVENTS)) as files:
+        with closing(HourFiles(staging, EVENTS, hashes=message_hashes)) as files:
             for batch in batches:
                 for begin in range(0, batch.num_rows, MESSAGES_DECODED):
                     messages = batch.slice(begin, MESSAGES_DECODED)

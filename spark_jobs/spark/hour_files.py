@@ -5,23 +5,28 @@ reported files to the folders of their hours (`LakeWriter.place`) before the com
 failed, repeated or late task stay in the staging folder, which the next run deletes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from spark_jobs.spark.message_index import write_index
 from trace.columns import arrow_schema
 from trace.lake import HOUR_MS, HourIndex
 from trace.tables import Table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyarrow import RecordBatch
+    from pyarrow import Table as Rows
     from pyarrow.parquet import ParquetWriter
 
 #: Maximum size of the rows that a task holds before it writes a row group per hour, bytes.
 BUFFER_BYTES: Final = 64 * 1024 * 1024
-#: Rows that end a file. A row of events takes 10 to 30 bytes.
-ROWS_PER_FILE: Final = 8_000_000
+#: Maximum rows of a row group, the unit of reads.
+ROWS_PER_GROUP: Final = 65_536
+#: Size that ends a file, bytes.
+FILE_BYTES: Final = 192 * 1024 * 1024
 COMPRESSION: Final = "zstd"
 COMPRESSION_LEVEL: Final = 1
 #: Columns with an own value in almost every row: a dictionary of their values is only overhead.
@@ -31,19 +36,30 @@ RISING_COLUMNS: Final = frozenset({"queue_offset", "stored_ms", "event_ms", "tim
 
 #: A finished file: hour and name in the staging folder.
 StagedFile = tuple[HourIndex, str]
+#: The distinct hashes of the message ids in some rows.
+Hashes = Callable[["Rows"], "NDArray[Any]"]
 
 
 class HourFiles:
-    """The files of one task. The task must call `close`, also after an error."""
+    """The files of one task. The task must call `close`, also after an error.
 
-    def __init__(self, staging: Path, table: Table) -> None:
+    `sort_by` is a column that orders the rows written together: its values then select few row
+    groups. With `hashes` every file gets an index (`spark_jobs.spark.message_index`).
+    """
+
+    def __init__(
+        self, staging: Path, table: Table, *, sort_by: str = "", hashes: Hashes | None = None
+    ) -> None:
         staging.mkdir(parents=True, exist_ok=True)
         self._staging = staging
         self._table = table
+        self._sort_by = sort_by
+        self._hashes = hashes
+        self._groups: dict[str, list[NDArray[Any]]] = {}
         self._schema = arrow_schema(table)
         self._rows: dict[HourIndex, list[RecordBatch]] = {}
         self._bytes = 0
-        self._open: dict[HourIndex, tuple[str, int, ParquetWriter]] = {}
+        self._open: dict[HourIndex, tuple[str, ParquetWriter]] = {}
         #: The files that were finished so far.
         self.finished: list[StagedFile] = []
 
@@ -65,15 +81,21 @@ class HourFiles:
         import pyarrow
 
         for hour, batches in self._rows.items():
-            name, rows, writer = self._open.get(hour) or self._new_file(hour)
+            name, writer = self._open.get(hour) or self._new_file(hour)
             table = pyarrow.Table.from_batches(batches)
-            writer.write_table(table, row_group_size=table.num_rows)
-            self._open[hour] = name, rows + table.num_rows, writer
-            if rows + table.num_rows >= ROWS_PER_FILE:
+            if self._sort_by:
+                table = table.sort_by(self._sort_by)
+            for begin in range(0, len(table), ROWS_PER_GROUP):
+                rows = table.slice(begin, ROWS_PER_GROUP)
+                writer.write_table(rows, row_group_size=ROWS_PER_GROUP)
+                if self._hashes:
+                    self._groups.setdefault(name, []).append(self._hashes(rows))
+            self._open[hour] = name, writer
+            if (self._staging / name).stat().st_size >= FILE_BYTES:
                 self._finish(hour)
         self._rows, self._bytes = {}, 0
 
-    def _new_file(self, hour: HourIndex) -> "tuple[str, int, ParquetWriter]":
+    def _new_file(self, hour: HourIndex) -> "tuple[str, ParquetWriter]":
         from pyarrow.parquet import ParquetWriter
 
         name = f"{hour}-{uuid4().hex}.parquet"
@@ -87,11 +109,13 @@ class HourFiles:
             use_dictionary=[name for name in self._table.names if name not in distinct],
             column_encoding=dict.fromkeys(rising, "DELTA_BINARY_PACKED"),
         )
-        return name, 0, writer
+        return name, writer
 
     def _finish(self, hour: HourIndex) -> None:
-        name, _rows, writer = self._open.pop(hour)
+        name, writer = self._open.pop(hour)
         writer.close()
+        if groups := self._groups.pop(name, None):
+            write_index(self._staging / name, groups)
         self.finished.append((hour, name))
 
 

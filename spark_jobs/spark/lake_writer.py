@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from spark_jobs.spark.hour_files import StagedFile
-from trace.lake import DATASETS, STAGING, HourIndex, Lake, LakeError, Snapshot, part_path
+from spark_jobs.spark.message_index import index_of
+from trace.lake import DATASETS, STAGING, STATE, HourIndex, Lake, LakeError, Snapshot, part_path
 
 _NUMBER_BYTES_MAX: Final = 20
 
@@ -33,7 +34,7 @@ class LakeWriter:
         return run
 
     def place(self, dataset: str, run: int, files: Iterable[StagedFile]) -> list[HourIndex]:
-        """Move the files of a run from the staging folder to the folders of their hours.
+        """Move the files of a run, and their indexes, from staging to the folders of their hours.
 
         Returns the hours with files. A crash before the commit leaves unreferenced folders.
         """
@@ -41,7 +42,10 @@ class LakeWriter:
         for hour, name in files:
             folder = self.lake.dataset(dataset) / part_path(hour, run)
             folder.mkdir(parents=True, exist_ok=True)
-            (self.lake.staging(run) / name).rename(folder / name)
+            staged = self.lake.staging(run) / name
+            if index_of(staged).exists():
+                index_of(staged).rename(folder / index_of(staged).name)
+            staged.rename(folder / name)
             hours.add(hour)
         return sorted(hours)
 
@@ -68,7 +72,7 @@ def delete_unreferenced(lake: Lake, snapshot: Snapshot) -> int:
     A replaced folder is deleted in the run after the commit of its replacement, for open readers.
     """
     deleted = 0
-    for dataset in DATASETS:
+    for dataset in (*DATASETS, *STATE):
         referenced = snapshot.parts.get(dataset, {})
         for hour, run, path in list(lake.on_disk(dataset)):
             if run not in referenced.get(hour, ()):

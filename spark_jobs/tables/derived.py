@@ -1,63 +1,62 @@
-"""All derived tables of an hour, from partial tables of the facts of some messages."""
+"""All derived tables of an hour, from partial tables of its facts."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow
+import pyarrow.compute as pc
 
 from spark_jobs.tables import message_flow, rollup
-from spark_jobs.tables.facts import Facts
-from trace.facts import LOOKBACK_HOURS
-from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, HourIndex
+from spark_jobs.tables.facts import by_kind, first_starts
+from trace.columns import arrow_schema
+from trace.lake import CONSUMERS, EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, HourIndex
+from trace.tables import FACTS
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
-#: Partial table: its time column.
-_PARTIAL: Final = {
-    "counts": "minute_ms",
-    "values": "minute_ms",
-    "edges": "hour_ms",
-    "slowest": "start_ms",
-    "awaited": "stored_ms",
-    "consumers": "start_ms",
-}
 
-
-def partial_tables(facts: Facts) -> "dict[str, Table]":
-    """The facts of some messages, reduced as far as one task can."""
+def partial_tables(facts: "Table") -> "dict[str, Table]":
+    """Some facts of one hour, reduced as far as one task can."""
+    kinds = by_kind(facts)
     return {
-        "counts": rollup.partial_counts(facts.sends, facts.attempts),
-        "values": rollup.partial_values(facts.sends, facts.attempts),
-        "edges": message_flow.partial_edges(facts.sends, facts.attempts),
-        "slowest": message_flow.slowest(facts.attempts),
-        "awaited": facts.awaited,
-        "consumers": facts.consumers,
+        "counts": rollup.partial_counts(kinds.sends, kinds.attempts),
+        "values": rollup.partial_values(kinds.sends, kinds.attempts),
+        "edges": message_flow.partial_edges(kinds.sends, kinds.attempts),
+        "slowest": message_flow.slowest(kinds.attempts),
+        "awaited": kinds.awaited,
+        "consumers": kinds.consumers,
     }
+
+
+def empty_partial_tables() -> "dict[str, Table]":
+    """The partial tables of no facts."""
+    return partial_tables(arrow_schema(FACTS).empty_table())
 
 
 def tables_of(
-    partial: "Mapping[str, Table]", datasets: Collection[str], watermark_ms: int
+    hour: HourIndex,
+    partial: "Mapping[str, Table]",
+    awaited: "Iterable[Table]",
+    datasets: Collection[str],
+    watermark_ms: int,
 ) -> "dict[str, Table]":
-    """The tables of one hour from the partial tables of all its messages."""
-    missed = message_flow.never_consumed(partial["awaited"], partial["consumers"], watermark_ms)
+    """The tables of one hour from the partial tables of all its facts.
+
+    `partial` has also the consumers of the look-back; `awaited` are read one after another.
+    """
+    consumers = partial["consumers"]
+    own = pc.greater_equal(consumers.column("start_ms"), hour * HOUR_MS)
+    flow, missed = [partial["edges"]], [partial["awaited"].slice(0, 0)]
+    for some in awaited if {EDGES, SLOW} & set(datasets) else ():
+        found = message_flow.never_consumed(some, consumers, watermark_ms)
+        flow.append(message_flow.missed_edges(found))
+        missed.append(message_flow.first_missed(found))
     tables: dict[str, Callable[[], Table]] = {
         MINUTE: lambda: rollup.per_minute(partial["counts"], partial["values"]),
         LATENCY: lambda: rollup.latency_histograms(partial["values"]),
-        EDGES: lambda: message_flow.edges(partial["edges"], missed),
-        SLOW: lambda: message_flow.slow(partial["slowest"], missed),
+        EDGES: lambda: message_flow.edges(flow),
+        SLOW: lambda: message_flow.slow(partial["slowest"], pyarrow.concat_tables(missed)),
+        CONSUMERS: lambda: first_starts(consumers.filter(own)),
     }
     return {name: tables[name]() for name in datasets}
-
-
-def by_hour(
-    name: str, table: "Table", hours: Sequence[HourIndex]
-) -> "Iterator[tuple[HourIndex, Table]]":
-    """A partial table by hour; consumers belong to all hours of the look-back."""
-    row_hours = table.column(_PARTIAL[name]).combine_chunks().to_numpy() // HOUR_MS
-    lookback = LOOKBACK_HOURS if name == "consumers" else 0
-    for hour in hours:
-        yield (
-            hour,
-            table.filter(pyarrow.array((row_hours <= hour) & (row_hours >= hour - lookback))),
-        )

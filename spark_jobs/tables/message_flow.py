@@ -1,6 +1,7 @@
 """The tables `edges` and `slow`, as functions on Arrow tables: message flow, slow messages.
 
-Each task reduces its facts (`partial_*`); one task per hour adds the results of all tasks.
+Each task reduces its facts (`partial_*`); one task per hour adds the results of all tasks. The task
+judges the awaited messages in pieces (`never_consumed`), and keeps only sums and listed messages.
 
 A message counts as never consumed by a group when the group is known to consume the topic, the
 message was stored at least NEVER_CONSUMED_AFTER_MS before the watermark, and the group has no
@@ -8,6 +9,7 @@ recorded attempt on the message. Delayed messages are excluded, because no recor
 time; recalled messages and uncommitted transactions are excluded, too.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy
@@ -74,10 +76,15 @@ def partial_edges(sends: "Table", attempts: "Table") -> "Table":
     return _edges([_edge_rows(sends, "sent_ms", sent), _edge_rows(attempts, "start_ms", consumed)])
 
 
-def edges(partial: "Table", missed: "Table") -> "Table":
-    """The sums of all tasks and the never-consumed messages, as `trace.tables.EDGES`."""
+def missed_edges(missed: "Table") -> "Table":
+    """Counts per hour of never-consumed messages."""
     ones = {"never_consumed": numpy.ones(len(missed), numpy.int64)}
-    return _edges([partial, _edge_rows(missed, "stored_ms", ones)]).cast(arrow_schema(EDGES))
+    return _edges([_edge_rows(missed, "stored_ms", ones)])
+
+
+def edges(parts: "Sequence[Table]") -> "Table":
+    """The sums of `partial_edges` and `missed_edges` of all tasks, as `trace.tables.EDGES`."""
+    return _edges(parts).cast(arrow_schema(EDGES))
 
 
 def slowest(attempts: "Table") -> "Table":
@@ -86,13 +93,17 @@ def slowest(attempts: "Table") -> "Table":
     return _listed(waited, "start_ms", -ints(waited, "latency_ms"))
 
 
+def first_missed(missed: "Table") -> "Table":
+    """The never-consumed messages that were stored first, of each hour, topic and group."""
+    return _listed(missed, "stored_ms", ints(missed, "stored_ms"))
+
+
 def slow(attempts: "Table", missed: "Table") -> "Table":
     """The slowest and the first never-consumed messages, as `trace.tables.SLOW`.
 
     Lists are per hour, topic, group and reason, with at most LISTED_PER_HOUR_MAX messages.
     """
-    waited = slowest(attempts)
-    absent = _listed(missed, "stored_ms", ints(missed, "stored_ms"))
+    waited, absent = slowest(attempts), first_missed(missed)
     parts = []
     for facts, reason, time in (
         (waited, SLOW_REASON, "start_ms"),
@@ -140,5 +151,5 @@ def _edge_rows(facts: "Table", time: str, counts: dict[str, Any]) -> "Table":
     return pyarrow.table({**columns, **dict.fromkeys(_TIMES, at_ms)})
 
 
-def _edges(parts: "list[Table]") -> "Table":
+def _edges(parts: "Sequence[Table]") -> "Table":
     return summed(pyarrow.concat_tables(parts), _EDGE_KEYS, _EDGE_COUNTS, _TIMES)

@@ -5,7 +5,7 @@ from typing import Any
 
 import duckdb
 
-from trace.lake import DATASETS, Lake
+from trace.lake import CONSUMERS, DATASETS, Lake
 
 
 def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -13,7 +13,7 @@ def content(root: Path) -> dict[str, list[tuple[Any, ...]]]:
     lake = Lake(root)
     snapshot = lake.snapshot()
     found = {}
-    for name in DATASETS:
+    for name in (*DATASETS, CONSUMERS):
         folders = lake.folders(name, snapshot.parts.get(name, {}))
         files = [str(path) for folder in folders for path in folder.glob("*.parquet")]
         sql = "SELECT * FROM read_parquet($files, hive_partitioning = false)"

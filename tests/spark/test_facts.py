@@ -9,15 +9,23 @@ from typing import Any
 import msgspec
 import numpy
 import pyarrow
+import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
 
 from benchmarks.trace_check import percentile
+from spark_jobs.jobs.micro_batch import newly_overdue_hours
 from spark_jobs.tables import message_flow
-from spark_jobs.tables.derived import by_hour, partial_tables, tables_of
-from spark_jobs.tables.facts import Facts, by_message, facts_in, no_events
+from spark_jobs.tables.derived import empty_partial_tables, partial_tables, tables_of
+from spark_jobs.tables.facts import (
+    NONE,
+    Facts,
+    by_kind,
+    by_message,
+    changed_facts,
+    facts_in,
+    message_hashes,
+)
 from spark_jobs.tables.groups import percentiles
-from spark_jobs.tables.stale_hours import changed_hours, invalidated_hours, newly_overdue_hours
 from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.columns import arrow_schema
@@ -81,11 +89,18 @@ def consumed(
     ]
 
 
-def facts_of(records: list[TraceRecord], limits: dict[str, int] | None = None) -> list[Facts]:
+def fact_tables(
+    records: list[TraceRecord], limits: dict[str, int] | None = None
+) -> list[pyarrow.Table]:
     """The facts of three tasks, each with some of the messages."""
     hours = range(HOUR, HOUR + 2)
     parts = by_message(events_of(records), 3)
     return [facts_in(events, hours, limits or {}) for _part, events in parts]
+
+
+def facts_of(records: list[TraceRecord], limits: dict[str, int] | None = None) -> list[Facts]:
+    """The facts of three tasks, by kind."""
+    return [by_kind(facts) for facts in fact_tables(records, limits)]
 
 
 def rows_of(tables: Iterable[pyarrow.Table]) -> list[Row]:
@@ -94,12 +109,13 @@ def rows_of(tables: Iterable[pyarrow.Table]) -> list[Row]:
 
 def tables_in(records: list[TraceRecord], watermark_ms: int = START_MS) -> dict[str, list[Row]]:
     """All tables of HOUR, as one task per hour makes them from the results of three tasks."""
-    partial: dict[str, list[pyarrow.Table]] = defaultdict(list)
-    for facts in [*facts_of(records), facts_in(no_events(), [HOUR], {})]:
-        for name, table in partial_tables(facts).items():
-            partial[name] += [rows for _hour, rows in by_hour(name, table, [HOUR])]
+    partial = {name: [table] for name, table in empty_partial_tables().items()}
+    for facts in fact_tables(records):
+        mine = facts.filter(pc.equal(facts.column("hour_ms"), START_MS))
+        for name, table in partial_tables(mine).items():
+            partial[name].append(table)
     merged = {name: pyarrow.concat_tables(parts) for name, parts in partial.items()}
-    made = tables_of(merged, DERIVED, watermark_ms)
+    made = tables_of(HOUR, merged, partial["awaited"], DERIVED, watermark_ms)
     for name, table in made.items():
         assert table.schema == arrow_schema(TABLES[name])
     return {name: rows_of([table]) for name, table in made.items()}
@@ -336,7 +352,7 @@ def test_only_facts_of_the_requested_hours_are_derived() -> None:
     assert sorted(row.sent_ms - START_MS for row in found) == [0, HOUR_MS]
 
 
-def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> None:
+def test_new_events_change_the_facts_of_their_messages_only() -> None:
     def at(hour: int, records: list[TraceRecord]) -> list[TraceRecord]:
         later = [
             msgspec.structs.replace(record, timestamp_ms=record.timestamp_ms + hour * HOUR_MS)
@@ -346,31 +362,41 @@ def test_events_of_the_same_message_invalidate_hours(spark: SparkSession) -> Non
         assert len(later) == len(records)
         return later
 
-    def hours(new: list[TraceRecord], older: list[TraceRecord]) -> list[int]:
-        events = events_of(new)
-        frames = map(spark.createDataFrame, (events, events_of(older)))
-        (batch,) = events.combine_chunks().to_batches()
-        older_hours = invalidated_hours(*frames).collect()
-        return sorted(
-            hour - HOUR for hour in {*changed_hours(batch), *(r.hour for r in older_hours)}
-        )
+    def changes(new: list[TraceRecord], older: list[TraceRecord]) -> list[tuple[str, int, str]]:
+        wanted = message_hashes(events_of(new))
+        tables = [
+            *by_message(events_of(new), 1),
+            *by_message(events_of(older), 1, is_new=False, only=wanted),
+        ]
+        events = pyarrow.concat_tables([table for _part, table in tables])
+        rows = rows_of([changed_facts(events, {})])
+        return sorted((r.msg_id, r.hour_ms // HOUR_MS - HOUR, r.fact) for r in rows)
 
     begin, end = consumed(0, "A", "r1")
     retry = at(5, consumed(0, "A", "r2", retry_times=1))
-    # The end of an attempt with a start in another hour, and the late send of a consumed message.
-    assert hours(at(1, [end]), [begin]) == [0, 1]
-    assert hours(at(3, [sent(0, "A")]), [begin, end, *retry]) == [0, 3, 5]
-    assert hours(at(3, [sent(0, "A,B")]), [begin, end]) == [0, 3]
-    # A retry changes no earlier hour; an earlier attempt replaces the first attempt.
-    assert hours(retry, [begin, end]) == [5]
-    assert hours([begin], retry) == [0, 5]
-    assert hours(at(2, consumed(0, "B", "r9")), [begin, *retry]) == [2]
-    # A record other than send and consumption changes only the outcome of the message.
+    other = [sent(0, "Z"), *consumed(0, "Z", "r8")]
+    one = ("A", 0, "attempt")
+    assert changes([end], [begin, *other]) == [one]
+    # The end of an attempt whose begin comes late, in another hour.
+    assert changes([begin], at(2, [end])) == [one, ("A", 2, NONE)]
+    # Repeated records change nothing.
+    assert changes([begin, end], [begin, end]) == []
+    # A retry changes the number of attempts; so does an earlier attempt.
+    assert changes(retry, [begin, end]) == changes([begin, end], retry)
+    assert changes(retry, [begin, end]) == [one, ("A", 5, "attempt")]
+    # The late send of a consumed message, in a batch.
+    both = [one, ("A", 3, "send"), ("B", 3, "send")]
+    assert changes(at(3, [sent(0, "A,B")]), [begin, end, *other]) == both
+    # A message is consumed after all, and recalled.
+    assert changes(at(4, consumed(0, "B", "r7")), [sent(0, "A,B"), sent(0, "C")]) == [
+        ("B", 0, "send"),
+        ("B", 4, "attempt"),
+    ]
     recall = Recall(timestamp_ms=START_MS, group="g", topic="t", msg_id="A")
-    assert hours([recall], [begin]) == []
-    assert hours(at(2, [recall]), [sent(0, "A")]) == [0]
-    # A message that counted as never consumed is consumed now.
-    assert hours(at(4, consumed(0, "B", "r7")), [sent(0, "A,B"), sent(0, "C")]) == [0, 4]
+    assert changes([recall], [begin]) == []
+    assert changes(at(2, [recall]), [sent(0, "A")]) == [("A", 0, "send")]
+    # A day later the earlier attempts no longer count.
+    assert changes(at(30, consumed(0, "A", "r9")), [begin, end]) == [("A", 30, "attempt")]
 
 
 def test_the_watermark_makes_hours_overdue() -> None:

@@ -58,7 +58,7 @@ def test_only_the_files_of_named_attempts_are_in_the_lake(tmp_path: Path) -> Non
 
 def test_files_and_buffers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hour_files, "BUFFER_BYTES", 1)
-    monkeypatch.setattr(hour_files, "ROWS_PER_FILE", 3)
+    monkeypatch.setattr(hour_files, "FILE_BYTES", 1)
     lake = Lake(tmp_path)
     files = task(lake, 1, *[[HOUR, HOUR]] * 5)
     assert [hour for hour, _name in files] == [HOUR] * 3

@@ -184,7 +184,8 @@ def is_complete(lake: Path, messages: int) -> bool:
         snapshot = Lake(lake).snapshot()
     except LakeError:
         return False
-    return snapshot.messages >= messages and not any(snapshot.stale.values())
+    is_derived = not snapshot.pending and not any(snapshot.stale.values())
+    return snapshot.messages >= messages and is_derived
 
 
 def say(line: str, began: float | None) -> None:

@@ -34,7 +34,7 @@ cdef class MessageFacts:
                    awaited=int64_t, to=Py_ssize_t)
     cdef int64_t _add_sends(self, Py_ssize_t first, list sends, dict attempts) except? -1
     @cython.locals(rows=int64_t[::1], message=int64_t, code=int64_t, ordered=list, corrected=list, sent_ms=int64_t,
-                   end_to_end_ms=int64_t, index=Py_ssize_t, start_ms=int64_t, hour=int64_t, cause_sent_ms=int64_t,
+                   end_to_end_ms=int64_t, index=Py_ssize_t, start_ms=int64_t, cause_sent_ms=int64_t,
                    cause_stored_ms=int64_t, kind=int64_t, topic=int64_t, producer=int64_t, latency_ms=int64_t, to=Py_ssize_t)
     cdef _add_attempts(self, Py_ssize_t first, str group, list recorded, tuple origin, int64_t stored_ms)
 

@@ -12,9 +12,11 @@ from pyarrow.parquet import ParquetFile
 from spark_jobs.spark import hour_files
 from spark_jobs.spark.hour_files import HourFiles, StagedFile
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
+from spark_jobs.spark.message_index import index_of, row_groups_with
+from spark_jobs.tables.facts import message_hashes
 from trace.columns import arrow_schema
 from trace.lake import HOUR_MS, MINUTE, Lake, Snapshot
-from trace.tables import TABLES
+from trace.tables import EVENTS, TABLES
 
 HOUR = 489_000
 TABLE = TABLES[MINUTE]
@@ -59,9 +61,35 @@ def test_only_the_files_of_named_attempts_are_in_the_lake(tmp_path: Path) -> Non
 def test_files_and_buffers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hour_files, "BUFFER_BYTES", 1)
     monkeypatch.setattr(hour_files, "FILE_BYTES", 1)
+    monkeypatch.setattr(hour_files, "ROWS_PER_GROUP", 1)
     lake = Lake(tmp_path)
     files = task(lake, 1, *[[HOUR, HOUR]] * 5)
-    assert [hour for hour, _name in files] == [HOUR] * 3
+    assert [hour for hour, _name in files] == [HOUR] * 5
     staged = [ParquetFile(lake.staging(1) / name) for _hour, name in files]
-    counts = [file.metadata.num_rows for file in staged]
-    assert counts == [4, 4, 2]
+    counts = [(file.metadata.num_rows, file.metadata.num_row_groups) for file in staged]
+    assert counts == [(2, 2)] * 5
+
+
+def test_an_index_names_the_row_groups_of_messages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hour_files, "ROWS_PER_GROUP", 2)
+    names = ["A", "B", "A", "C,D", None, "B"]
+    events = pyarrow.RecordBatch.from_pylist(
+        [{"event_ms": HOUR * HOUR_MS, "msg_id": name} for name in names], arrow_schema(EVENTS)
+    )
+    with closing(HourFiles(tmp_path, EVENTS, hashes=message_hashes)) as files:
+        files.add(events)
+    file = tmp_path / files.finished[0][1]
+
+    def groups(*wanted: str) -> list[int] | None:
+        rows = [{"msg_id": name} for name in wanted]
+        return row_groups_with(
+            file, message_hashes(pyarrow.Table.from_pylist(rows, arrow_schema(EVENTS)))
+        )
+
+    assert [groups(name) for name in "ABCDE"] == [[0, 1], [0, 2], [1], [1], []]
+    assert groups("C", "B") == groups("C", "B", *"EFGHIJK") == [0, 1, 2]
+    assert groups() == []
+    index_of(file).unlink()
+    assert groups("E") is None

@@ -4,7 +4,7 @@ import duckdb
 import msgspec
 import pytest
 
-from trace.lake import DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
+from trace.lake import CONSUMERS, DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
 from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
 
 
@@ -39,5 +39,16 @@ def test_an_older_lake_keeps_its_events_and_gets_new_rollups(tmp_path) -> None:
         old,
         version=LAKE_VERSION,
         parts={EVENTS: {7: [1], 5: [1, 4]}},
-        stale={name: [5, 7] for name in DERIVED},
+        facts_from=8,
+        stale={name: [5, 7] for name in (CONSUMERS, *DERIVED)},
+    )
+
+
+def test_a_lake_without_facts_keeps_its_tables(tmp_path) -> None:
+    lake = Lake(tmp_path)
+    parts = {EVENTS: {5: [1], 40: [1, 4]}, "minute": {5: [4], 40: [4]}}
+    old = Snapshot(version=2, topic="T", run=4, parts=parts, stale={"minute": [40]})
+    lake.commit(old)
+    assert lake.snapshot() == msgspec.structs.replace(
+        old, version=LAKE_VERSION, facts_from=41, stale={"minute": [40], CONSUMERS: [40]}
     )

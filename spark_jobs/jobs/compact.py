@@ -14,6 +14,7 @@ from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Runtime
 from spark_jobs.spark.hour_files import FILE_BYTES
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
+from spark_jobs.spark.message_index import index_of
 from spark_jobs.spark.progress import Stage
 from trace.lake import EVENTS, HourIndex, Lake, Snapshot
 
@@ -59,14 +60,16 @@ def run_compact(job: Compact, runtime: Runtime) -> Result:
 def fragmented_hours(
     lake: Lake, snapshot: Snapshot, folders_max: int
 ) -> dict[HourIndex, list[int]]:
-    """The runs to merge, by hour: of hours with events in too many runs or files.
+    """The runs to merge, by hour: of hours with too many runs or files, or files without index.
 
     Runs without facts stay as they are.
     """
     chosen = {}
     for hour, all_runs in snapshot.parts.get(EVENTS, {}).items():
         runs = [run for run in all_runs if run not in snapshot.pending]
-        sizes = [file.stat().st_size for file in lake.files(EVENTS, {hour: runs}, [hour])]
-        if len(runs) > folders_max or len(sizes) > FILES_MAX + sum(sizes) // FILE_BYTES:
+        files = lake.files(EVENTS, {hour: runs}, [hour])
+        full_files = sum(file.stat().st_size for file in files) // FILE_BYTES
+        has_indexes = all(index_of(file).exists() for file in files)
+        if len(runs) > folders_max or len(files) > FILES_MAX + full_files or not has_indexes:
             chosen[hour] = runs
     return chosen

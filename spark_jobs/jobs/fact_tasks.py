@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,7 @@ import pyarrow
 from pyarrow.parquet import ParquetFile
 
 from spark_jobs.spark.hour_files import HourFiles, StagedFile
-from spark_jobs.spark.message_index import hashes_in, row_groups_with
+from spark_jobs.spark.message_index import hashes_in, is_among, row_groups_with
 from spark_jobs.spark.packed import Batches, rows_of, unpacked, values_of
 from spark_jobs.tables.facts import FILE_COLUMNS, by_message, changed_facts, facts_in
 from trace.lake import HourIndex
@@ -67,15 +68,15 @@ def _split(
     work: Derivation, shares: Sequence[Sequence[tuple[Path, bool]]], parts: int
 ) -> "Callable[[Batches], Batches]":
     def split(batches: Batches) -> Batches:
-        touched = None
+        touched: NDArray[Any] | None = None
         for (share,) in values_of(batches):
             for path, is_new in shares[share]:
                 if not is_new and touched is None:
                     touched = numpy.unique(numpy.concatenate([*map(hashes_in, work.files)]))
-                for events in _events(path, None if is_new else touched):
-                    found = by_message(
-                        events, parts, is_new=is_new, only=None if is_new else touched
-                    )
+                only = None if is_new else touched
+                wanted = None if only is None else partial(is_among, wanted=only)
+                for events in _events(path, only):
+                    found = by_message(events, parts, is_new=is_new, wanted=wanted)
                     yield rows_of(found, part=pyarrow.int32(), events=pyarrow.binary())
 
     return split

@@ -5,7 +5,7 @@ The facts of a message in an hour are derived from its events in the hours aroun
 input of `facts_in`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,6 +32,8 @@ FILE_COLUMNS: Final = [name for name in EVENT_COLUMNS if name in EVENTS.names]
 #: Kind of a row that replaces all rows of its message in its hour, and adds none.
 NONE: Final = "none"
 _IS_NEW: Final = "is_new"
+#: Selects messages by their hashes.
+Wanted = Callable[["NDArray[Any]"], "NDArray[Any]"]
 
 
 class Facts(NamedTuple):
@@ -58,18 +60,17 @@ def message_hashes(events: "Table") -> "NDArray[Any]":
 
 
 def by_message(
-    events: "Table", parts: int, *, is_new: bool = True, only: "NDArray[Any] | None" = None
+    events: "Table", parts: int, *, is_new: bool = True, wanted: Wanted | None = None
 ) -> "Iterator[tuple[int, Table]]":
     """The events by part, from 0 up to `parts`; a part has all events of its messages.
 
-    `events` has FILE_COLUMNS; the result has EVENT_COLUMNS and the flag `is_new`. `only` are the
-    hashes of the wanted messages, in ascending order.
+    `events` has FILE_COLUMNS; the result has EVENT_COLUMNS and the flag `is_new`.
     """
     members = _members(events).select(list(EVENT_COLUMNS))
     members = members.append_column(_IS_NEW, pyarrow.repeat(is_new, len(members)))
     hashes = _hashes(members)
-    if only is not None:
-        is_wanted = numpy.isin(hashes, only)
+    if wanted is not None:
+        is_wanted = wanted(hashes)
         members, hashes = members.filter(pyarrow.array(is_wanted)), hashes[is_wanted]
     part_of = (hashes % numpy.uint64(parts)).astype(numpy.int64)
     order = numpy.argsort(part_of, kind="stable")

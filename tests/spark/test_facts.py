@@ -3,6 +3,7 @@
 import random
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from benchmarks.trace_check import percentile
 from spark_jobs.jobs.micro_batch import newly_overdue_hours
+from spark_jobs.spark.message_index import is_among
 from spark_jobs.tables import message_flow
 from spark_jobs.tables.derived import empty_partial_tables, partial_tables, tables_of
 from spark_jobs.tables.facts import (
@@ -366,7 +368,7 @@ def test_new_events_change_the_facts_of_their_messages_only() -> None:
         wanted = message_hashes(events_of(new))
         tables = [
             *by_message(events_of(new), 1),
-            *by_message(events_of(older), 1, is_new=False, only=wanted),
+            *by_message(events_of(older), 1, is_new=False, wanted=partial(is_among, wanted=wanted)),
         ]
         events = pyarrow.concat_tables([table for _part, table in tables])
         rows = rows_of([changed_facts(events, {})])

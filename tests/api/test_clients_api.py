@@ -45,10 +45,13 @@ def test_one_client_of_each_kind(api: Api, traffic: Traffic, producer: str, page
         assert maker["producer_groups"] == [producer]
         assert consumer["brokers"] == maker["brokers"] == ["broker-a"]
         assert "-1" not in {str(value) for one in (consumer, maker) for value in one.values()}
-        (numbers,) = [
-            one["numbers"] for one in api.get(f"/groups?q={group}")["items"] if one["numbers"]
-        ]
-        assert -1 not in numbers.values()
+
+        def numbers() -> list[dict[str, Any]]:
+            found = api.get(f"/groups?q={group}")["items"]
+            return [one["numbers"] for one in found if one["numbers"]]
+
+        (of_group,) = poll(numbers)
+        assert -1 not in of_group.values()
         text = page.get(f"{HOME}/clients/?q={group}").content.decode()
         assert consumer["client_id"] in text
         text = page.get(f"{HOME}/clients/?role=producer&q={producer}").content.decode()

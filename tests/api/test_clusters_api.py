@@ -70,8 +70,7 @@ def test_reading_messages_in_the_console_is_no_consumption(
     topic = traffic.topic("browsed")
     traffic.send(topic, 20)
     before = api.get("")["load"]
-    listed = poll(lambda: api.get(f"/messages?topic={topic}")["items"])
-    assert len(listed) == 20
+    assert poll(lambda: len(api.get(f"/messages?topic={topic}")["items"]) == 20)
     for _ in range(3):
         assert page.get(f"/clusters/local/messages/?topic={topic}").status_code == 200
     gateway.close()
@@ -101,12 +100,16 @@ def test_a_broker_that_is_gone_is_named_and_the_others_are_shown(
     api: Api, traffic: Traffic
 ) -> None:
     with traffic.dead_broker(NOWHERE) as name:
-        found = poll(lambda: (one := api.get("/brokers"))["failures"] and one)
-        states = {one["name"]: one["state"] for one in found["items"]}
-        assert states == {"broker-a": "up", name: "down"}
+
+        def noticed() -> dict[str, Any]:
+            found: dict[str, Any] = api.get("/brokers")
+            states = {one["name"]: one["state"] for one in found["items"]}
+            return found if states == {"broker-a": "up", name: "down"} else {}
+
+        found = poll(noticed)
         assert [(one["broker"], one["addr"]) for one in found["failures"]] == [(name, NOWHERE)]
         assert "Connection refused" in found["failures"][0]["reason"]
-        listed = api.get("/topics?type=system")
+        listed = poll(lambda: (one := api.get("/topics?type=system"))["failures"] and one)
         assert listed["items"]
         assert [one["broker"] for one in listed["failures"]] == [name]
         made = api("post", "/topics", {"name": f"part-{name}"})

@@ -70,7 +70,7 @@ def test_the_overview_has_count_growth_consumers_and_the_reason(
         found = [each for each in api.get("/dlq")["items"] if each["group"] == dead.group]
         return found[0] if found and found[0]["count"] == 3 else {}
 
-    found = poll(row, timeout_s=5)
+    found = poll(row)
     assert (found["last_hour"], found["dealt_with"], found["clients"]) == (3, 0, 0)
     with traffic.consumer(dead.group, dead.topic):
         poll(lambda: row().get("clients") == 1)

@@ -63,22 +63,22 @@ def test_the_clients_of_a_group_and_what_they_hold(api: Api, traffic: Traffic) -
     traffic.send(topic, 3)
     line(api, group)
     with traffic.consumer(group, topic, "A || B"):
-        found = poll(lambda: (one := api.get(f"/groups/{group}/clients"))["clients"] and one)
+
+        def subscribed() -> dict[str, Any]:
+            found: dict[str, Any] = api.get(f"/groups/{group}/clients")
+            expressions = {one["topic"]: one["expression"] for one in found["subscriptions"]}
+            return found if expressions.get(topic) == "A || B" else {}
+
+        found = poll(subscribed)
         (client,) = found["clients"]
         assert (client["language"], client["version"]) == ("PYTHON", "4.9.8")
-        expressions = {one["topic"]: one["expression"] for one in found["subscriptions"]}
-        assert expressions[topic] == "A || B"
         assert found["message_model"] == "CLUSTERING"
-        queues = poll(
-            lambda: [
-                one
-                for one in api.get(f"/groups/{group}/clients/{quote(client['client_id'])}")[
-                    "queues"
-                ]
-                if one["topic"] == topic
-            ]
-        )
-        assert {one["queue_id"] for one in queues} == {0, 1}
+        path = f"/groups/{group}/clients/{quote(client['client_id'])}"
+
+        def queue_ids() -> set[int]:
+            return {one["queue_id"] for one in api.get(path)["queues"] if one["topic"] == topic}
+
+        assert poll(lambda: queue_ids() == {0, 1})
         assert poll(lambda: line(api, group)["numbers"]["clients"] == 1)
     assert poll(lambda: line(api, group)["numbers"]["clients"] == 0)
 

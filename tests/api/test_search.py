@@ -102,7 +102,7 @@ def test_results_are_bounded(api: Api, monkeypatch: pytest.MonkeyPatch, traffic:
     monkeypatch.setattr(searching, "ENTRIES_OF_KIND_MAX", 2)
     for _number in range(3):
         routed_topic(traffic, "bounded")
-    assert len(poll(lambda: titles(api, "bounded", "topic"))) == 2
+    assert poll(lambda: len(titles(api, "bounded", "topic")) == 2)
     assert api("get", f"/search?q={'x' * 5_000}").status_code == 200
 
 

@@ -108,6 +108,7 @@ def test_groups_clients_producers_and_dead_letters(api: Api, traffic: Traffic) -
     poll(lambda: api.get(f"/dlq/{dead.group}")["count"] == 2)
     with traffic.consumer(dead.group, dead.topic):
         poll(lambda: api.get(f"/clients?q={dead.group}")["total"] == 1)
+        poll(lambda: api.get(f"/groups?q={dead.group}")["total"] == 1)
         _job, data = exported(api, table="groups", q=dead.group)
         [group] = lines(data)
         assert (group["name"], group["retry_max"], group["is_cut"]) == (dead.group, 16, False)

@@ -69,26 +69,18 @@ def test_a_message_is_followed_from_its_producer_to_its_consumer(
     group = traffic.group("follower")
     with traffic.consumer(group, topic, hooks=[TraceHook()]):
         sent = send_traced(traffic, Message(topic, b"follow me", keys=("key",)))
-        poll(lambda: consumed(api, sent.msg_id, group))
-    journey = api.get(f"/traces/{sent.msg_id}")
+        journey = poll(lambda: journey_of(api, sent.msg_id, "consumed", "sent"))
     timeline = journey["timeline"]
     assert (journey["reason"], journey["broken_count"], journey["is_cut"]) == (None, 0, False)
     kinds = [event["kind"] for event in timeline["events"]]
     assert kinds == ["sent", "stored", "consume_started", "consumed"]
-    assert timeline["outcome"] == "consumed"
+    assert [each["group"] for each in timeline["groups"]] == [group]
     assert timeline["groups"][0]["latencies"]["end_to_end_ms"] >= 0
     shown = html(page, f"{HOME}{sent.msg_id}/")
     assert "Delivered and consumed" in shown
     assert f"/clusters/local/groups/{group}/" in Shape(shown).links
     assert f"/clusters/local/messages/{sent.offset_msg_id}/" in Shape(shown).links
     assert Shape(shown).wrong == []
-
-
-def consumed(api: Api, msg_id: str, group: str) -> bool:
-    timeline = api.get(f"/traces/{msg_id}")["timeline"]
-    return timeline is not None and any(
-        each["group"] == group and each["outcome"] == "consumed" for each in timeline["groups"]
-    )
 
 
 def test_a_dead_letter_shows_each_attempt_and_its_second_life(
@@ -128,11 +120,13 @@ def test_a_dead_letter_shows_each_attempt_and_its_second_life(
     assert "Resent by staff" in poll(lambda: with_text(page, msg_id, "Resent"))
 
 
-def journey_of(api: Api, msg_id: str, outcome: str) -> dict[str, Any]:
-    """Return the journey; wait for the outcome."""
+def journey_of(api: Api, msg_id: str, outcome: str, *kinds: str) -> dict[str, Any]:
+    """The journey with this outcome and events of all these kinds, or nothing."""
     journey: dict[str, Any] = api.get(f"/traces/{msg_id}")
     timeline = journey["timeline"]
-    return journey if timeline is not None and timeline["outcome"] == outcome else {}
+    if timeline is None or timeline["outcome"] != outcome:
+        return {}
+    return journey if {*kinds} <= {event["kind"] for event in timeline["events"]} else {}
 
 
 def with_text(page: Client, msg_id: str, text: str) -> str:

@@ -37,7 +37,7 @@ from core_broker.remoting.headers import RegisterBrokerRequestHeader
 
 T = TypeVar("T")
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 SEND_MANY_S = 120.0
 LOOK_S = 0.05
 

@@ -11,9 +11,10 @@ import shutil
 import socket
 import ssl
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import pytest_asyncio
 from core_broker.errors import TransportError
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.tls_client import ClientTls
 from tests.support.broker_requests import pull_header, send_header
 from tests.support.canary import Canary, missing
@@ -32,6 +34,7 @@ from tests.support.eventually import eventually
 
 SCALE = int(os.environ.get("OVERLOAD_SCALE", "1"))
 HELLOS = 1_000 * SCALE
+HANDSHAKES_MAX = Limits().handshakes_max
 CONNECTIONS, SENDS = 16, 40
 TIMEOUT_MS = 60_000.0
 #: The beginning of a ClientHello that announces more bytes.
@@ -73,6 +76,11 @@ async def broker(tmp_path: Path) -> AsyncIterator[Broker]:
         yield await asyncio.to_thread(Broker, tmp_path, stack)
 
 
+def client_of(name: str, tls: ClientTls | None) -> RemotingClient:
+    """A client that waits for handshakes of a busy broker."""
+    return RemotingClient(name=name, tls=tls, connect_timeout_ms=int(TIMEOUT_MS))
+
+
 async def send(client: RemotingClient, addr: str, topic: str, body: bytes) -> int:
     """Send a message; return its offset."""
     request = RemotingCommand.request(310, send_header(topic), body)
@@ -88,21 +96,30 @@ async def pull(client: RemotingClient, addr: str, topic: str, offset: int) -> Re
 
 
 async def test_the_fast_paths_serve_plain_and_tls_connections(broker: Broker) -> None:
-    """Long answers of many connections at a time, which a thread sends for plain connections."""
-    await check_traffic(broker, [None, broker.tls] * (CONNECTIONS // 2))
+    """Long answers of many connections at a time, which a thread sends for plain connections.
+
+    How many requests the compiled path takes depends on the load of the machine.
+    """
+    half = CONNECTIONS // 2
+    taken = [(0, 0)]
+    for round_, kinds in enumerate(([None] * half, [broker.tls] * half, [None, broker.tls] * half)):
+        await check_traffic(broker, f"Traffic{round_}", kinds)
+        kernel = (await asyncio.to_thread(broker.varz))["kernel"]
+        taken.append((kernel["messages_sent"], kernel["messages_pulled"]))
     varz = await asyncio.to_thread(broker.varz)
-    assert varz["remoting"]["tls_opened"] == CONNECTIONS // 2
+    assert varz["remoting"]["tls_opened"] == 2 * half
     if varz["kernel"]["is_compiled"]:
-        assert varz["kernel"]["messages_sent"] >= CONNECTIONS * (SENDS - 1)
-        assert varz["kernel"]["messages_pulled"] >= CONNECTIONS * SENDS
+        for (sent, pulled), (sent_later, pulled_later) in pairwise(taken):
+            assert sent_later > sent
+            assert pulled_later > pulled
 
 
-async def check_traffic(broker: Broker, kinds: list[ClientTls | None]) -> None:
+async def check_traffic(broker: Broker, name: str, kinds: Sequence[ClientTls | None]) -> None:
     """Each client sends to its topic, with many requests in flight, and reads the messages."""
-    clients = [RemotingClient(name=f"client-{i}", tls=tls) for i, tls in enumerate(kinds)]
+    clients = [client_of(f"client-{i}", tls) for i, tls in enumerate(kinds)]
 
     async def one(number: int, client: RemotingClient) -> None:
-        topic = f"Traffic{number}"
+        topic = f"{name}-{number}"
         bodies = [f"{number}-{i}".encode() * 300 for i in range(SENDS)]
         await send(client, broker.addr, topic, bodies[0])
         sends = (send(client, broker.addr, topic, body) for body in bodies[1:])
@@ -118,7 +135,7 @@ async def check_traffic(broker: Broker, kinds: list[ClientTls | None]) -> None:
 
 async def test_renewal_under_load_breaks_no_connection(broker: Broker) -> None:
     """A new key first, then a new certificate of the same key; sends go on all the time."""
-    clients = [RemotingClient(name=f"sender-{i}", tls=broker.tls) for i in range(4)]
+    clients = [client_of(f"sender-{i}", broker.tls) for i in range(4)]
     is_over = False
     sent: list[int] = []
 
@@ -141,7 +158,8 @@ async def test_renewal_under_load_breaks_no_connection(broker: Broker) -> None:
     varz = await asyncio.to_thread(broker.varz)
     # Senders, and two connections that read the certificate.
     assert varz["remoting"]["tls_opened"] == len(clients) + 2
-    assert varz["tls"]["reload_failures"] == 0
+    # A check between the two writes may have found a key of another certificate.
+    assert varz["tls"]["problem"] == ""
     for client in clients:
         await client.close()
 
@@ -175,7 +193,7 @@ async def test_half_open_handshakes_lock_nobody_out(broker: Broker) -> None:
     """Honest clients with and without TLS are served beside thousands of half-open handshakes."""
     _raise_own_limit(HELLOS + 500)
     canary = await asyncio.to_thread(Canary, broker.addr)
-    honest = RemotingClient(name="honest", tls=broker.tls)
+    honest = client_of("honest", broker.tls)
     await send(honest, broker.addr, "Honest", b"before")
     host, _, port = broker.addr.rpartition(":")
     peers: list[socket.socket] = []
@@ -185,11 +203,10 @@ async def test_half_open_handshakes_lock_nobody_out(broker: Broker) -> None:
             peers.append(peer)
             peer.send(HELLO if number % 2 else HELLO[:1])
             if number % 100 == 0:
-                late = RemotingClient(name=f"late-{number}", tls=broker.tls)
+                late = client_of(f"late-{number}", broker.tls)
                 await send(late, broker.addr, "Honest", b"during")
                 await late.close()
-        varz = await asyncio.to_thread(broker.varz)
-        assert varz["remoting"]["tls_displaced"] >= HELLOS - 600
+        await eventually(partial(has_ended, broker, HELLOS - HANDSHAKES_MAX), timeout_s=60)
     finally:
         for peer in peers:
             peer.close()
@@ -200,18 +217,25 @@ async def test_half_open_handshakes_lock_nobody_out(broker: Broker) -> None:
     await honest.close()
 
 
+async def has_ended(broker: Broker, count: int) -> bool:
+    """Whether so many handshakes were displaced, or on a slow machine late."""
+    remoting = (await asyncio.to_thread(broker.varz))["remoting"]
+    return bool(remoting["tls_displaced"] + remoting["tls_failed"] >= count)
+
+
 async def test_an_enforcing_broker_refuses_plain_requests(broker: Broker) -> None:
     settings = {
         "tls_server_mode": "enforcing",
         "tls_client_trust_cert_path": broker.tls.trust_cert_path,
     }
     await asyncio.to_thread(broker.cluster.restart_broker, **settings)
-    plain = RemotingClient(name="plain")
+    plain = client_of("plain", None)
     with pytest.raises(TransportError):
         await send(plain, broker.addr, "Plain", b"refused")
-    encrypted = RemotingClient(name="encrypted", tls=broker.tls)
+    encrypted = client_of("encrypted", broker.tls)
     assert await send(encrypted, broker.addr, "Plain", b"stored") == 0
-    assert "tls.server.mode is enforcing" in broker.cluster.broker.printed
+    said = "tls.server.mode is enforcing"
+    await eventually(lambda: said in broker.cluster.broker.printed, timeout_s=60)
     for client in (plain, encrypted):
         await client.close()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import resource
+import select
 import socket
 import sys
 import time
@@ -16,7 +17,17 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.descriptors import connections_possible, raise_descriptor_limit
 from core_broker.remoting.endpoint import READ_BUFFER_BYTES, Limits
 from core_broker.remoting.kernel_age import KernelAge, waiting_bytes
-from tests.unit.remoting.peers import Holder, Loopback, echo, request, until
+from core_broker.remoting.tls_client import ClientTls
+from tests.unit.remoting.peers import (
+    DEADLINE_S,
+    Holder,
+    Loopback,
+    echo,
+    port_of,
+    request,
+    until,
+)
+from tests.unit.remoting.tls_peers import Tls
 
 
 class Noting:
@@ -100,11 +111,44 @@ class _Transport:
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
 
-    def get_extra_info(self, name: str) -> socket.socket:
-        return self._sock
+    def get_extra_info(self, name: str) -> socket.socket | None:
+        return self._sock if name == "socket" else None
 
     def is_closing(self) -> bool:
         return False
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+async def test_the_receive_queue_of_a_server_with_tls(tls: Tls, has_tls: bool) -> None:
+    """Encrypted bytes are no measure of the bytes to read, and so count as none."""
+    server = await tls.server(tls.files.settings())
+    peer = await asyncio.to_thread(
+        asked_once, port_of(server), tls.files.tls() if has_tls else None
+    )
+    with peer:
+        transport = next(iter(server.connections))._transport
+        # The event loop reads nothing before the next await.
+        peer.sendall(bytes(100))
+        queue = transport.get_extra_info("socket").fileno()
+        await_queue(queue)
+        assert waiting_bytes(transport) == (0 if has_tls else 100)
+
+
+def asked_once(port: int, tls: ClientTls | None) -> socket.socket:
+    """A blocking connection behind its first answer."""
+    peer = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
+    if tls is not None:
+        peer = tls.context().wrap_socket(peer)
+    peer.sendall(request().encode())
+    assert peer.recv(1024)
+    return peer
+
+
+def await_queue(descriptor: int) -> None:
+    """Wait for bytes in a receive queue, without the event loop."""
+    with select.epoll() as poll:
+        poll.register(descriptor, select.EPOLLIN)
+        assert poll.poll(DEADLINE_S)
 
 
 async def test_a_peer_that_drips_bytes_is_closed(loopback: Loopback) -> None:

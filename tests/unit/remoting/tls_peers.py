@@ -69,7 +69,7 @@ class Tls:
         return await self.loopback.server(tls=ServerTls(settings, "server"), **options)
 
     def client(self, tls: ClientTls | None) -> RemotingClient:
-        return self.loopback.client(tls=tls)
+        return self.loopback.client(tls=tls, connect_timeout_ms=int(TIMEOUT_MS))
 
     async def asks(self, server: RemotingServer, tls: ClientTls | None) -> None:
         """Send a request and compare the answer."""

@@ -113,8 +113,9 @@ class Rules(Protocol):
     compute only: no I/O, no clock, no state that a later call could see.
     """
 
-    #: Increases with every reload; shown in logs and /varz.
-    generation: int
+    @property
+    def generation(self) -> int:
+        """Increases with every reload; shown in logs and /varz."""
 
     def admit(self, address: str, request: Request) -> Identity:
         """Authenticate a request and check everything that its code needs; raises Refusal."""

@@ -7,7 +7,7 @@ authorizationEnabled: without them no request asks a gate.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core_broker.auth.admissions import RESOURCES, Admissions
 from core_broker.auth.audit import AuditTrail
@@ -19,6 +19,9 @@ from core_broker.broker.audit_log import AuditLog
 from core_broker.config import BrokerConfig
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.store.io_threads import SerialExecutor
+
+if TYPE_CHECKING:
+    from core_broker.broker.acl1_reload import Acl1Reload
 
 _SENDS = frozenset({Code.SEND_MESSAGE_V2, Code.SEND_BATCH_MESSAGE})
 
@@ -33,6 +36,8 @@ class AccessControl:
     gate: Gate
     refusals: RefusalLog
     audit: AuditLog
+    #: The rules of ACL 1.0; None with aclEnable=false.
+    acl1: "Acl1Reload | None" = None
 
     def varz(self) -> dict[str, Any]:
         """Return the counters for /varz."""
@@ -41,6 +46,7 @@ class AccessControl:
             "refused": dict(self.refusals.counts),
             "audit_log": str(self.audit.path),
             "audit_lines_lost": self.audit.lost,
+            "acl1": self.acl1.varz() if self.acl1 else None,
         }
 
 
@@ -62,4 +68,14 @@ def access_control(
         observers.append(ReplayWindow(config.access_replay_window_seconds, now_ms))
     # The replay window must see every send.
     codes = RESOURCES.keys() - _SENDS if config.access_replay_window_seconds else RESOURCES.keys()
-    return AccessControl(Gate(tuple(observers), Admissions(codes)), refusals, audit)
+    gate = Gate(tuple(observers), Admissions(codes))
+    return AccessControl(gate, refusals, audit, _acl1(config, gate, now_ms))
+
+
+def _acl1(config: BrokerConfig, gate: Gate, now_ms: Callable[[], int]) -> "Acl1Reload | None":
+    if not config.acl_enable:
+        return None
+    # The YAML library is read only where it is used: a tenth of a second of every start.
+    from core_broker.broker.acl1_reload import Acl1Reload
+
+    return Acl1Reload(config, gate, now_ms)

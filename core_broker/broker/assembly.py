@@ -112,6 +112,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         delay_progress=progress,
         boot_ms=now_ms(),
         gate=access.gate if access else None,
+        acl1=access.acl1.files if access and access.acl1 else None,
     )
     users = _administered_files(ctx, settings_file)
     requests = RequestTable(ctx)

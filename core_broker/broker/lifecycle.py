@@ -83,6 +83,7 @@ class Broker:
         """
         self.readiness.set("started", "starting")
         await self._open_side_port()
+        await self._load_rules()
         await self._open_store()
         await self._listen()
         self._parts.jobs.start()
@@ -120,6 +121,13 @@ class Broker:
         self._ctx.store.close()
         if self.side_port is not None:
             await self.side_port.close()
+
+    async def _load_rules(self) -> None:
+        access = self._parts.access
+        if access is not None and access.acl1 is not None:
+            await access.acl1.start()
+            self.readiness.check("acl", access.acl1.problem)
+            self._workers.append(asyncio.get_running_loop().create_task(access.acl1.run()))
 
     async def _open_side_port(self) -> None:
         config = self.config

@@ -50,9 +50,7 @@ class BrokerConfig(TlsSettings):
     broker_ip1: str = computed(local_address, important=True)
     broker_ip2: str = computed(local_address, important=True)
     region_id: str = "DefaultRegion"
-    rocketmq_home: str = key(
-        "", important=True, no_effect="no file below the installation folder is read"
-    )
+    rocketmq_home: str = key("", important=True)
 
     # Listeners. Port 0 is any free port; the VIP port is then any free port, too.
     listen_port: int = key(10911, high=PORT_MAX)
@@ -201,6 +199,9 @@ class BrokerConfig(TlsSettings):
 
     # Access control.
     acl_enable: bool = key(False, important=True)
+    acl_java_checks: bool = (
+        False  # Gantry's own; True: the checks of RocketMQ 4.9.8, with its holes
+    )
     authentication_enabled: bool = key(False, important=True)
     authorization_enabled: bool = key(False, important=True)
     # Access control 2.0. Class names of RocketMQ are aliases of what is built in.

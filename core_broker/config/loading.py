@@ -17,7 +17,7 @@ from core_broker.config.listings import listing
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.options import parse_options
 from core_broker.config.settings import Settings
-from core_broker.config.sources import from_default_address, from_environment, from_file
+from core_broker.config.sources import from_defaults, from_environment, from_file
 from core_broker.errors import SettingProblem, SettingsError
 
 C = TypeVar("C", bound=Settings)
@@ -73,7 +73,7 @@ def _load(
     problems: list[SettingProblem] = []
     warnings: list[str] = []
     file = Path(options.settings_file).absolute() if options.settings_file else None
-    assignments = list(from_default_address(kind, environ))
+    assignments = list(from_defaults(kind, environ))
     if file is not None:
         assignments += from_file(kind, file, problems, warnings)
     assignments += from_environment(kind, environ, warnings)

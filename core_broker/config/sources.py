@@ -27,11 +27,14 @@ from core_broker.errors import SettingProblem
 # Variables of RocketMQ containers for the options of the Java VM.
 _JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
 # Variables of RocketMQ with ENVIRONMENT_PREFIX that are not settings.
-_OTHER_VARIABLES = {"SERIALIZETYPE", "ZONE", "ZONEMODE"}
+_OTHER_VARIABLES = {"HOME", "SERIALIZETYPE", "ZONE", "ZONEMODE"}
 
 
-def from_default_address(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
-    """Yield the name servers of NAMESRV_ADDR, a default as in RocketMQ."""
+def from_defaults(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
+    """Yield the name servers of NAMESRV_ADDR and the home of ROCKETMQ_HOME, as in RocketMQ."""
+    home = environ.get("ROCKETMQ_HOME", "")
+    if home and kind is BrokerConfig:
+        yield Assignment("rocketmqHome", home, "environment ROCKETMQ_HOME")
     address = environ.get("NAMESRV_ADDR", "")
     if address and "namesrvAddr" in kind.keys():  # noqa: SIM118
         yield Assignment("namesrvAddr", address, "environment NAMESRV_ADDR")

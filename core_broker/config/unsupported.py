@@ -6,7 +6,6 @@ replicate. The process therefore refuses to start.
 
 #: (key, value in lower case) -> the value to use instead, and the reason.
 REFUSED_VALUES = {
-    ("aclEnable", "true"): "false; access control is not available in this version",
     ("brokerRole", "slave"): "ASYNC_MASTER; replication is not available in this version",
     ("brokerRole", "sync_master"): "ASYNC_MASTER; replication is not available in this version",
     ("clusterTest", "true"): "false; forwarding to another environment is not available",

@@ -1,50 +1,228 @@
-"""Administration of access control lists: codes 50 to 54, refused with aclEnable=false.
+"""Administration of access control lists: codes 50 to 54.
 
-aclEnable=true is refused at start-up, so every answer is the answer of a broker without access
-control. A Java broker throws a NullPointerException in that case: the answers to 50, 51 and 53 have
-codes 209, 210 and 211 and no remark, and 52 and 54 stay unanswered until the tool's timeout. The
-response codes are compatible with RocketMQ's AdminBrokerProcessor. Gantry adds a remark with the
-reason, and also answers 52 and 54.
+Compatible with RocketMQ 4.9.8's AdminBrokerProcessor and PlainPermissionManager, with these
+differences: only administrators reach 50, 51 and 53 (the rules decide), everything is checked
+before a write, a change is in force when the answer is sent, no answer repeats a secret key, and 54
+is always refused: the code returned all secret keys (CVE-2024-23321).
+
+With aclEnable=false a Java broker throws a NullPointerException: the answers to 50, 51 and 53 have
+codes 209, 210 and 211 and no remark, and 52 and 54 stay unanswered until the tool's timeout. Gantry
+adds a remark with the reason, and also answers 52 and 54.
 """
 
-from core_broker.processors.context import Handler
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from core_broker.auth.acl1.accounts import KEY_LENGTH_MIN
+from core_broker.auth.acl1.faults import RulesError
+from core_broker.auth.acl1.permissions import is_known_permission
+from core_broker.errors import RequestRefused
+from core_broker.processors.context import BrokerContext, Handler
+from core_broker.remoting.bodies import DataVersion, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers import (
+    CreateAccessConfigRequestHeader,
+    DeleteAccessConfigRequestHeader,
+    GetBrokerAclConfigResponseHeader,
+    UpdateGlobalWhiteAddrsConfigRequestHeader,
+)
+
+if TYPE_CHECKING:
+    from core_broker.auth.acl1.files import Acl1Files
+
+log = logging.getLogger(__name__)
 
 SWITCHED_OFF = "access control is switched off on this broker (aclEnable=false)"
+#: Maximum length of an access key, secret key or name in a command, characters.
+NAME_LENGTH_MAX = 1_024
+#: Maximum number of list items in a command.
+ITEMS_MAX = 10_000
+
+_UPDATE_FAILED = ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED
+_DELETE_FAILED = ResponseCode.DELETE_ACL_CONFIG_FAILED
+_ADDRESSES_FAILED = ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED
 
 
-def access_handlers() -> dict[int, Handler]:
-    """The handlers by request code."""
-    return {
-        RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: _refuse_update,
-        RequestCode.DELETE_ACL_CONFIG: _refuse_deletion,
-        RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: _refuse_addresses,
-        RequestCode.GET_BROKER_CLUSTER_ACL_INFO: _refuse_query,
-        RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: _refuse_query,
+class AccessProcessor:
+    """Changes accounts and white lists, and reports the versions of the files."""
+
+    def __init__(self, ctx: BrokerContext) -> None:
+        self._ctx = ctx
+
+    def handlers(self) -> dict[int, Handler]:
+        """The handlers by request code."""
+        return {
+            RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: self.update_account,
+            RequestCode.DELETE_ACL_CONFIG: self.delete_account,
+            RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: self.update_white_list,
+            RequestCode.GET_BROKER_CLUSTER_ACL_INFO: self.versions,
+            RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: self.accounts,
+        }
+
+    def update_account(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_AND_CREATE_ACL_CONFIG (50): given fields replace, an absent admin is false."""
+        files = self._files(_UPDATE_FAILED)
+        values = _account_values(request.header(CreateAccessConfigRequestHeader))
+        self._change(
+            connection, request, _UPDATE_FAILED, lambda now: files.put_account(values, now)
+        )
+
+    def delete_account(self, connection: Connection, request: RemotingCommand) -> None:
+        """DELETE_ACL_CONFIG (51)."""
+        files = self._files(_DELETE_FAILED)
+        access_key = request.header(DeleteAccessConfigRequestHeader).access_key
+        if access_key not in files.rules.accounts:
+            raise RequestRefused(
+                _DELETE_FAILED,
+                f"The accesskey[{access_key}] corresponding to accessConfig has been deleted "
+                "failed.",
+            )
+        self._change(
+            connection, request, _DELETE_FAILED, lambda now: files.drop_account(access_key, now)
+        )
+
+    def update_white_list(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53), only in a file of access control."""
+        files = self._files(_ADDRESSES_FAILED)
+        header = request.header(UpdateGlobalWhiteAddrsConfigRequestHeader)
+        patterns = _patterns(header.global_white_addrs)
+        path = header.acl_file_full_path or ""
+        self._change(
+            connection,
+            request,
+            _ADDRESSES_FAILED,
+            lambda now: files.put_white_list(patterns, path, now),
+        )
+
+    def versions(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_BROKER_CLUSTER_ACL_INFO (52)."""
+        files = self._files(ResponseCode.SYSTEM_ERROR)
+        versions = files.versions
+        config = self._ctx.config
+        header = GetBrokerAclConfigResponseHeader(
+            version=_version_text(versions.get(files.default_path, DataVersion())),
+            broker_name=config.broker_name,
+            broker_addr=self._ctx.addr,
+            cluster_name=config.broker_cluster_name,
+            all_acl_file_version=encode_body(versions).decode(),
+        )
+        return RemotingCommand.response(ResponseCode.SUCCESS, header=header)
+
+    def accounts(self, connection: Connection, request: RemotingCommand) -> NoReturn:
+        """GET_BROKER_CLUSTER_ACL_CONFIG (54): refused."""
+        self._files(ResponseCode.SYSTEM_ERROR)
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR,
+            "no request returns accounts, because the answer has all secret keys (CVE-2024-23321)",
+        )
+
+    def _files(self, code: ResponseCode) -> "Acl1Files":
+        if self._ctx.acl1 is None:
+            raise RequestRefused(code, SWITCHED_OFF)
+        return self._ctx.acl1
+
+    def _change(
+        self,
+        connection: Connection,
+        request: RemotingCommand,
+        code: ResponseCode,
+        change: Callable[[int], Any],
+    ) -> None:
+        """Change a file in a thread, put the new rules in force, then answer."""
+        files = self._files(code)
+
+        async def work() -> RemotingCommand:
+            try:
+                await asyncio.to_thread(change, self._ctx.now_ms())
+            except RulesError as error:
+                raise RequestRefused(code, str(error)) from None
+            except OSError as error:
+                log.warning("access control: a command could not write: %s", error)
+                raise RequestRefused(code, f"the file could not be written: {error}") from None
+            # A later change may be complete already; its rules contain this change.
+            if self._ctx.gate is not None:
+                self._ctx.gate.use_acl1(files.rules)
+            return RemotingCommand.response(ResponseCode.SUCCESS)
+
+        self._ctx.answer_later(connection, request, work())
+
+
+def _account_values(header: CreateAccessConfigRequestHeader) -> dict[str, Any]:
+    """The given fields of an account, checked. Raises RequestRefused with RocketMQ's texts."""
+    for key in (header.access_key, header.secret_key):
+        if key is None or len(key) < KEY_LENGTH_MIN:
+            _refuse(
+                f"The accessKey={header.access_key} and secretKey=*** cannot be null and length "
+                "should longer than 6"
+            )
+        if len(key) > NAME_LENGTH_MAX or not key.isprintable() or key != key.strip():
+            _refuse("accessKey and secretKey have printable characters, no blanks at the ends")
+    values: dict[str, Any] = {
+        "accessKey": header.access_key,
+        "secretKey": header.secret_key,
+        "admin": header.admin,
     }
+    if header.white_remote_address is not None:
+        values["whiteRemoteAddress"] = header.white_remote_address
+    for name, word in (
+        ("defaultTopicPerm", header.default_topic_perm),
+        ("defaultGroupPerm", header.default_group_perm),
+    ):
+        if word is not None:
+            _check_word(word, word)
+            values[name] = word.strip()
+    for name, text in (("topicPerms", header.topic_perms), ("groupPerms", header.group_perms)):
+        if text is not None:
+            values[name] = _permissions(text)
+    return values
 
 
-def _refuse_update(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """UPDATE_AND_CREATE_ACL_CONFIG (50)."""
-    return _refusal(ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED)
+def _permissions(text: str) -> list[str]:
+    """The items of `name=permission,…`."""
+    items = [item.strip() for item in text.split(",")]
+    if len(items) > ITEMS_MAX:
+        _refuse(f"more than {ITEMS_MAX} permissions in one list")
+    if not text.isprintable():
+        _refuse("topicPerms and groupPerms have printable characters only")
+    for item in items:
+        name, _, word = (part.strip() for part in item.partition("="))
+        if not (name and word) or "=" in word:
+            _refuse(
+                f"Parse Resource format error for {item}.\n"
+                "The expected resource format is 'Res=Perm'. For example: topicA=SUB"
+            )
+        _check_word(word, item)
+    return items
 
 
-def _refuse_deletion(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """DELETE_ACL_CONFIG (51)."""
-    return _refusal(ResponseCode.DELETE_ACL_CONFIG_FAILED)
+def _check_word(word: str, item: str) -> None:
+    if not is_known_permission(word):
+        _refuse(
+            f"Parse resource permission error for {item}.\n"
+            "The expected permissions are 'SUB' or 'PUB' or 'SUB|PUB' or 'PUB|SUB'."
+        )
 
 
-def _refuse_addresses(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
-    return _refusal(ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG_FAILED)
+def _patterns(text: str) -> list[str]:
+    """The patterns of a comma list; commas in braces belong to a pattern, as in 10.0.0.{1,2}."""
+    patterns = [""]
+    depth = 0
+    for char in text:
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth <= 0:
+            patterns.append("")
+        else:
+            patterns[-1] += char
+    return [pattern.strip() for pattern in patterns if pattern.strip()]
 
 
-def _refuse_query(connection: Connection, request: RemotingCommand) -> RemotingCommand:
-    """GET_BROKER_CLUSTER_ACL_INFO (52) and GET_BROKER_CLUSTER_ACL_CONFIG (54)."""
-    return _refusal(ResponseCode.SYSTEM_ERROR)
+def _version_text(version: DataVersion) -> str:
+    return encode_body(version).decode()
 
 
-def _refusal(code: ResponseCode) -> RemotingCommand:
-    return RemotingCommand.response(code, SWITCHED_OFF)
+def _refuse(reason: str) -> NoReturn:
+    raise RequestRefused(_UPDATE_FAILED, reason)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core_broker.auth.acl2.owner import AccessOwner
 from core_broker.auth.gate import Gate
@@ -36,6 +36,9 @@ from core_broker.state.slow_groups import SlowGroups
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable
 from core_broker.store import ColdRead, MessageStore
+
+if TYPE_CHECKING:
+    from core_broker.auth.acl1.files import Acl1Files
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +121,8 @@ class BrokerContext:
     day_totals: DayTotals = field(default_factory=DayTotals)
     #: Admits requests; None without access control. Set before the first request.
     gate: Gate | None = None
+    #: The files of ACL 1.0; None with aclEnable=false.
+    acl1: "Acl1Files | None" = None
     #: Users and lists of ACL 2.0 with their file; None without authenticationEnabled.
     users: AccessOwner | None = None
     users_file: SavedFile | None = None

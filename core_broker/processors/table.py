@@ -8,7 +8,7 @@ for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 an
 from functools import partial
 
 from core_broker.auth.contracts import Request
-from core_broker.processors.access import access_handlers
+from core_broker.processors.access import AccessProcessor
 from core_broker.processors.assignments import AssignmentProcessor
 from core_broker.processors.cleaning import CleaningProcessor
 from core_broker.processors.clients import ClientProcessor
@@ -192,6 +192,6 @@ class RequestTable:
             Code.GET_GROUP_INVENTORY: inventory.groups,
             Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: resets.set_offsets,
-            **access_handlers(),
+            **AccessProcessor(self._ctx).handlers(),
             **user_handlers(self._ctx),
         }

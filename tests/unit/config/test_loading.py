@@ -133,8 +133,8 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "aclEnable=true",
-        "aclEnable=TRUE",
+        "enableLmq=true",
+        "enableLmq=TRUE",
         "brokerRole=SLAVE",
         "enableDLegerCommitLog=true",
     ],

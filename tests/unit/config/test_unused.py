@@ -90,7 +90,7 @@ def test_keys_without_effect_are_comments_behind_the_settings() -> None:
         assert listing is not None
         for name, reason in (settings.no_effect_keys() | KEYS_WITHOUT_EFFECT).items():
             assert f"# {name}: {reason}\n" in listing
-        assert "# aclEnable=true: use false; access control is not available" in listing
+        assert "# clusterTest=true: use false; forwarding to another environment" in listing
     important = load_broker_config(["-m"], {}).listing
     assert important is not None
     assert "#" not in important

@@ -10,9 +10,11 @@ prints the ratios, and renders docs/performance.md.
     Java client         64 threads with a shared producer, then a consumer of the backlog
     memory              after ten million messages; name server and broker, without page cache
     SYNC_FLUSH          64 x 1, with separate brokers
+    access control      signed sends, 64 x 1 and 1 x 64, with separate brokers
     bare loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)
 """
 
+import asyncio
 import json
 import shutil
 import sys
@@ -27,9 +29,10 @@ from typing import Any, Final
 import click
 
 from benchmarks import bare, java_clients, page
+from benchmarks.access import ACL_1, ACL_2, ACL_2_LINES, PLAIN_ACL, create_account, sign_as_admin
 from benchmarks.ballast import PAGE_BYTES, Ballast
 from benchmarks.java_brokers import running_java
-from benchmarks.load import SCENARIOS, Scenario
+from benchmarks.load import SCENARIOS, SIGNED, Scenario
 from benchmarks.machine import facts
 from benchmarks.measuring import measure
 from benchmarks.processes import Cluster, alone, running
@@ -54,7 +57,7 @@ WARM_UP: Final = (
 )
 FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
 COMPARED: Final = ("send-64x1", "send-1x64", "batch-32", "pull-32")
-SYNC: Final = {"flush_disk_type": "SYNC_FLUSH"}
+SYNC: Final[dict[str, Any]] = {"flush_disk_type": "SYNC_FLUSH"}
 
 Figures = dict[str, Any]
 
@@ -104,6 +107,7 @@ def main(home: Path, output: Path, page_path: Path, **given: Any) -> None:
             figures["start_seconds"] = starts(folder / "starts")
             figures |= side_by_side(folder / "main", options, ballast)
             figures |= synchronous(folder / "sync", options, ballast)
+            figures["signed"] = signed(folder / "signed", options, ballast)
             say("the kernel under a bare loop")
             ballast.fill()
             figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
@@ -192,6 +196,31 @@ def synchronous(folder: Path, options: Options, ballast: Ballast) -> Figures:
     return figures
 
 
+def signed(folder: Path, options: Options, ballast: Ballast) -> Figures:
+    """Signed sends to brokers with access control, by an account that may send to one topic."""
+    with ExitStack() as stack:
+        plain_acl = {"plain_acl.yml": PLAIN_ACL}
+        clusters = {
+            OURS: stack.enter_context(running(_new(folder, OURS), ACL_2_LINES)),
+            OLD: stack.enter_context(
+                running_java(JAVA_VERSIONS[OLD], _new(folder, OLD), plain_acl, **ACL_1)
+            ),
+            NEW: stack.enter_context(running_java(JAVA_VERSIONS[NEW], _new(folder, NEW), **ACL_2)),
+        }
+        sign_as_admin(clusters[OLD])
+        for who in (OURS, NEW):
+            asyncio.run(create_account(clusters[who]))
+        everybody = list(clusters.values())
+        for name in (OLD, NEW):
+            with alone(clusters[name], everybody):
+                say(f"warming up {name} with access control")
+                for scenario in SIGNED.values():
+                    measure(clusters[name], scenario, seconds=max(1, options.warm_up_seconds / 2))
+        figures = {name: alternate(name, clusters, everybody, options, ballast) for name in SIGNED}
+    shutil.rmtree(folder)
+    return figures
+
+
 def alternate(
     name: str,
     clusters: dict[str, Cluster],
@@ -212,7 +241,7 @@ def alternate(
                 ballast.fill()
                 figures = measure(
                     cluster,
-                    SCENARIOS[name],
+                    (SCENARIOS | SIGNED)[name],
                     seconds=options.seconds,
                     messages_max=MESSAGES_OF_A_RUN if name == "batch-32" else 10**12,
                     rate=rate,

@@ -5,7 +5,7 @@ pre-touch: the memory metrics show the memory in use.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -32,8 +32,13 @@ DEFAULTS: Final[dict[str, Any]] = {
 
 
 @contextmanager
-def running_java(version: str, folder: Path, **settings: Any) -> Iterator[Cluster]:
-    """Start a Java name server and broker with their data in `folder`; stops them at the end."""
+def running_java(
+    version: str, folder: Path, conf: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[Cluster]:
+    """Start a Java name server and broker with their data in `folder`; stops them at the end.
+
+    `conf` are files of the broker's conf folder, by name.
+    """
     (port,) = free_ports(1)
     addr = f"127.0.0.1:{port}"
     namesrv = JavaProgram(
@@ -44,6 +49,8 @@ def running_java(version: str, folder: Path, **settings: Any) -> Iterator[Cluste
         NAMESRV_JVM,
     )
     broker = JavaBroker(version, folder, folder / "store", addr, jvm=JVM, **DEFAULTS | settings)
+    for name, text in (conf or {}).items():
+        (broker.home / "conf" / name).write_text(text)
     with _started(namesrv) as measured_namesrv, _started(broker) as measured_broker:
         yield Cluster(measured_namesrv, measured_broker, broker.addr, addr)
 

@@ -15,10 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.requests import QUEUES, Template, batch_template, pull_template, send_template
+from benchmarks.requests import (
+    QUEUES,
+    Template,
+    batch_template,
+    pull_template,
+    send_template,
+    signed_send_template,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("loadgen.c")
+INCLUDED = [SOURCE.with_name(name) for name in ("histogram.h", "hmac_sha1.h")]
 PROGRAM = ROOT / "var" / "bench" / "loadgen"
 #: Maximum messages of a run: no limit in practice.
 MESSAGES_MAX = 10**12
@@ -44,6 +52,11 @@ SCENARIOS = {
     "pull-32": Scenario(16, 1, pull_template),
     "topics-1000": Scenario(64, 1, lambda number: send_template(number, f"Bench-{number}"), 1_000),
 }
+#: Signed sends, for brokers with access control.
+SIGNED = {
+    "signed-64x1": Scenario(64, 1, signed_send_template),
+    "signed-1x64": Scenario(1, 64, signed_send_template),
+}
 #: Scenarios with other broker settings.
 VARIANTS = {
     "sync-64x1": ("send-64x1", "flushDiskType=SYNC_FLUSH\n"),
@@ -55,7 +68,8 @@ def compile_generator() -> Path:
     """Compile the generator unless the binary is newer than the source; exits without a C
     compiler.
     """
-    if not PROGRAM.exists() or PROGRAM.stat().st_mtime < SOURCE.stat().st_mtime:
+    changed = max(file.stat().st_mtime for file in (SOURCE, *INCLUDED))
+    if not PROGRAM.exists() or PROGRAM.stat().st_mtime < changed:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             sys.exit(
@@ -125,4 +139,5 @@ def begin(
 
 
 def _packed(template: Template) -> bytes:
-    return _LENGTHS.pack(len(template.frame), template.messages) + template.frame
+    head = _LENGTHS.pack(len(template.frame), template.messages)
+    return head + template.frame + struct.pack(">I", len(template.signing)) + template.signing

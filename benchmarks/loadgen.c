@@ -9,8 +9,10 @@
  * Standard input contains n templates; connection i uses template i modulo n:
  *
  *     4 length of the frame   4 messages in a request, 0: a pull, 2^32 - 1: a pull at the end   frame
+ *     4 length of the rest, 0: unsigned   64 secret key, padded with zeros   signed bytes
  *
- * all integers big-endian. In the frame of a send, each KEY (16 bytes) becomes a unique number that
+ * all integers big-endian. A signed send has its signature as SIGNATURE (28 bytes), and its signed
+ * bytes have the KEYs of the frame in the same order. In the frame of a send, each KEY (16 bytes) becomes a unique number that
  * also encodes the due time of the request. A pull at the end reads the number from UNIQ_KEY and
  * measures the end-to-end latency of messages sent by any generator on the machine since its start.
  * A pull has its queue offset as OFFSET (18 digits); nextBeginOffset of each response replaces the
@@ -35,6 +37,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "histogram.h"
+#include "hmac_sha1.h"
+
 #define KEY "KEYKEYKEYKEYKEYK"
 #define KEY_BYTES 16
 #define KEYS_MAX 1024
@@ -42,6 +47,7 @@
 #define UNIQ_KEY "UNIQ_KEY\1"
 #define UNIQ_KEY_BYTES 9
 #define PROPERTIES_MAX 128 /* maximum properties of a message for a pull at the end, bytes */
+#define SIGNATURE "SIGNATURESIGNATURESIGNATURE="
 #define OFFSET "987654321987654321"
 #define OFFSET_BYTES 18
 #define IN_BYTES (4 << 20)
@@ -52,14 +58,14 @@
 #define PULL_OFFSET_MOVED 21
 #define SILENCE_MS_MAX 20000
 #define EVENTS_MAX 256
-/* Latency histogram: 64 buckets per power of two, an error of at most 1.6 %. */
-#define STEPS 64
-#define BUCKETS (STEPS * 48)
 
 struct template {
     uint8_t *frame;
     uint32_t bytes, messages, is_pull, is_tail;
     uint32_t key_at[KEYS_MAX], keys, offset_at;
+    uint8_t *content; /* the signed bytes, or NULL */
+    uint32_t content_bytes, content_key_at[KEYS_MAX], signature_at;
+    struct hmac_key secret;
 };
 
 struct connection {
@@ -78,9 +84,7 @@ struct connection {
 static struct template *templates;
 static uint32_t template_count;
 static struct connection *connections;
-static struct histogram {
-    uint64_t buckets[BUCKETS], count, max_ns;
-} answers, arrivals;
+static struct histogram answers, arrivals;
 static uint64_t messages, last_key, process, began;
 static int poll_fd, is_timed;
 
@@ -103,46 +107,35 @@ static void put32(uint8_t *p, uint32_t v) {
     p[0] = v >> 24, p[1] = v >> 16, p[2] = v >> 8, p[3] = v;
 }
 
-/* -- latencies -- */
-
-static uint32_t bucket_of(uint64_t ns) {
-    if (ns < STEPS) return ns;
-    uint32_t power = 63 - __builtin_clzll(ns) - 6;
-    uint32_t bucket = power * STEPS + (ns >> power);
-    return bucket < BUCKETS ? bucket : BUCKETS - 1;
-}
-
-static uint64_t bucket_ns(uint32_t bucket) {
-    if (bucket < 2 * STEPS) return bucket;
-    uint32_t power = bucket / STEPS - 1;
-    return (uint64_t)(bucket - power * STEPS) << power;
-}
-
-static void add(struct histogram *h, uint64_t ns) {
-    h->buckets[bucket_of(ns)]++;
-    h->count++;
-    if (ns > h->max_ns) h->max_ns = ns;
-}
-
-static double percentile_us(const struct histogram *h, double share) {
-    uint64_t left = h->count * share;
-    for (uint32_t i = 0; i < BUCKETS; i++) {
-        if (h->buckets[i] > left) return bucket_ns(i) / 1000.0;
-        left -= h->buckets[i];
-    }
-    return h->max_ns / 1000.0;
-}
-
-static void print(const char *name, const struct histogram *h) {
-    printf("\"%s\": {\"p50\": %.0f, \"p90\": %.0f, \"p99\": %.0f, \"p99.9\": %.0f, \"max\": %.0f}, ",
-           name, percentile_us(h, .5), percentile_us(h, .9), percentile_us(h, .99),
-           percentile_us(h, .999), h->max_ns / 1e3);
-}
-
 /* -- requests -- */
 
 static void read_all(void *to, size_t bytes) {
     if (fread(to, 1, bytes, stdin) != bytes) die("a template is cut off");
+}
+
+static uint32_t find_keys(const uint8_t *from, size_t bytes, uint32_t key_at[KEYS_MAX]) {
+    const uint8_t *at = from, *end = from + bytes;
+    uint32_t keys = 0;
+    for (; (at = memmem(at, end - at, KEY, KEY_BYTES)); at += KEY_BYTES) {
+        if (keys == KEYS_MAX) die("too many keys in a template");
+        key_at[keys++] = at - from;
+    }
+    return keys;
+}
+
+static void read_signing(struct template *t) {
+    uint8_t head[4], secret[SHA1_BLOCK], *at;
+    read_all(head, 4);
+    if (!get32(head)) return;
+    t->content_bytes = get32(head) - SHA1_BLOCK;
+    t->content = malloc(t->content_bytes);
+    read_all(secret, SHA1_BLOCK);
+    hmac_prepare(&t->secret, secret);
+    read_all(t->content, t->content_bytes);
+    at = memmem(t->frame, t->bytes, SIGNATURE, strlen(SIGNATURE));
+    if (!at || find_keys(t->content, t->content_bytes, t->content_key_at) != t->keys)
+        die("the signed bytes differ from the frame");
+    t->signature_at = at - t->frame;
 }
 
 static int read_template(void) {
@@ -155,14 +148,10 @@ static int read_template(void) {
     t->is_tail = t->messages == TAIL, t->is_pull = t->is_tail || !t->messages;
     t->frame = malloc(t->bytes);
     read_all(t->frame, t->bytes);
-    uint8_t *at = t->frame, *end = t->frame + t->bytes;
-    while ((at = memmem(at, end - at, KEY, KEY_BYTES))) {
-        if (t->keys == KEYS_MAX) die("too many keys in a template");
-        t->key_at[t->keys++] = at - t->frame;
-        at += KEY_BYTES;
-    }
+    t->keys = find_keys(t->frame, t->bytes, t->key_at);
+    read_signing(t);
     if (t->is_pull) {
-        at = memmem(t->frame, t->bytes, OFFSET, OFFSET_BYTES);
+        uint8_t *at = memmem(t->frame, t->bytes, OFFSET, OFFSET_BYTES);
         if (!at) die("a pull without its offset");
         t->offset_at = at - t->frame;
     }
@@ -188,7 +177,15 @@ static void add_request(struct connection *c, uint64_t due_ns) {
     uint8_t *frame = c->out + c->out_bytes;
     if (!t->is_pull) {
         memcpy(frame, t->frame, t->bytes);
-        for (uint32_t i = 0; i < t->keys; i++) write_key(frame + t->key_at[i], new_key(due_ns));
+        for (uint32_t i = 0; i < t->keys; i++) {
+            write_key(frame + t->key_at[i], new_key(due_ns));
+            if (t->content) memcpy(t->content + t->content_key_at[i], frame + t->key_at[i], KEY_BYTES);
+        }
+        if (t->content) {
+            uint8_t digest[SHA1_BYTES];
+            hmac(&t->secret, t->content, t->content_bytes, digest);
+            put_base64(frame + t->signature_at, digest);
+        }
         c->out_bytes += t->bytes;
     } else {
         memcpy(frame, t->frame, t->offset_at);

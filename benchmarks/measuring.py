@@ -50,7 +50,7 @@ async def _catch_up_seconds(cluster: Cluster) -> float:
     """Wait until the dispatch has caught up; returns the seconds, 0 when there is no backlog."""
     began = time.perf_counter()
     waited = 0.0
-    async with AdminClient(cluster.namesrv_addr) as admin:
+    async with AdminClient(cluster.namesrv_addr, rpc_hooks=cluster.rpc_hooks) as admin:
         while int((await admin.runtime_info(cluster.broker_addr))[BEHIND]) > 0:
             await asyncio.sleep(POLL_SECONDS)
             waited = time.perf_counter() - began

@@ -36,6 +36,10 @@ def _in(section: str, field: str) -> Callable[[Figures, str], float | None]:
     return lambda figures, who: figures[section].get(who, {}).get(field)
 
 
+def _signed(name: str) -> Callable[[Figures, str], float | None]:
+    return lambda figures, who: figures["signed"][name].get(who, {}).get("rate")
+
+
 def _memory(figures: Figures, who: str) -> float | None:
     both = figures["memory"].get(who, {}).get("both", {})
     own: float | None = both.get("anon")
@@ -53,6 +57,8 @@ ROWS: Final = (
     Row("Java client, 64 threads, 128 B", "msg/s", _in("java_client", "sent_per_second"), 1.5),
     Row("batches of 32", "msg/s", _load("batch-32", "rate"), 4.5),
     Row("SYNC_FLUSH, 64 connections x 1", "msg/s", _in("sync-64x1", "rate"), 3),
+    Row("signed sends, 64 connections x 1", "msg/s", _signed("signed-64x1"), 2),
+    Row("signed sends, 1 connection x 64", "msg/s", _signed("signed-1x64"), 2),
     Row("pulls of 32 from a backlog", "msg/s", _load("pull-32", "rate"), 2),
     _cpu("for a send, 64 x 1", "send-64x1"),
     _cpu("for a send, 1 x 64", "send-1x64"),
@@ -89,6 +95,9 @@ its dispatcher has entered the message into consume queue and index. In a closed
 the dispatcher falls behind, and the time until `dispatchBehindBytes` is 0 belongs to the run. The
 rate of responses has a separate column. Gantry enters a message before its response.
 
+Signed sends go to brokers with access control, from an account that may send to one topic: ACL 2.0
+in Gantry and RocketMQ 5, ACL 1.0 in RocketMQ 4. The load generator computes each signature.
+
 The Java client's producer and consumer resemble RocketMQ's own benchmark programs, which are in
 no package registry: one producer shared by 64 threads, one consumer with 20 threads.
 
@@ -102,7 +111,7 @@ takes a new page for every three messages of 1 KiB: without the page cache, the 
 measure the host.
 
 Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers),
-replication, TLS, access control, and mixed message sizes. Results of other machines differ;
+replication, TLS, and mixed message sizes. Results of other machines differ;
 ratios differ less.
 """
 
@@ -180,6 +189,7 @@ def _scenario_lines(figures: Figures) -> list[str]:
         **figures["scenarios"],
         "64x1 at half of Java's peak": figures["offered"],
         "sync-64x1": figures["sync-64x1"],
+        **figures["signed"],
     }
     for scenario, brokers in parts.items():
         for who, each in brokers.items():

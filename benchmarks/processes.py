@@ -8,13 +8,15 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from core_broker.remoting.client import RpcHook
 
 READY_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
@@ -77,6 +79,8 @@ class Cluster:
     namesrv_addr: str
     #: Address of the broker's side port, "" for a broker without side port.
     side_addr: str = ""
+    #: Hooks of the benchmark's own questions, for a broker with access control.
+    rpc_hooks: Sequence[RpcHook] = ()
 
     def store_figures(self) -> dict[str, Any]:
         """The store's values in /varz of a Gantry broker."""

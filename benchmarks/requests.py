@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from core_broker.auth.signature import ACCESS_KEY, SIGNATURE, signed_fields
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
@@ -15,9 +16,14 @@ GROUP = "bench"
 QUEUES = 8
 BODY_BYTES = 1024
 PULL_COUNT = 32
+#: The account of signed requests.
+ACCOUNT = "bench-client"
+SECRET = "bench-secret-key"
+_SECRET_BYTES = 64
 
 # Fixed width, and unlike any other text in a frame; loadgen.c searches for the same text.
 _KEY = "KEYKEYKEYKEYKEYK"
+_SIGNATURE = "SIGNATURESIGNATURESIGNATURE="
 _OFFSET = 987_654_321_987_654_321
 _SUBSCRIPTION_IN_REQUEST = 4
 
@@ -32,6 +38,8 @@ class Template(NamedTuple):
 
     frame: bytes
     messages: int
+    #: Secret key, padded to the block of SHA-1, and signed bytes; empty for an unsigned request.
+    signing: bytes = b""
 
 
 def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES) -> Template:
@@ -40,6 +48,15 @@ def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES)
     header = _send_header(number, topic, properties, is_batch=False)
     code = RequestCode.SEND_MESSAGE_V2
     return Template(RemotingCommand.request(code, header, b"x" * body_bytes).encode(), 1)
+
+
+def signed_send_template(number: int, body_bytes: int = BODY_BYTES) -> Template:
+    """A send of one message as `send_template`, with AccessKey and Signature."""
+    request = RemotingCommand.decode(send_template(number, body_bytes=body_bytes).frame)
+    fields = request.ext_fields | {ACCESS_KEY: ACCOUNT}
+    content = signed_fields(fields) + request.body
+    request.ext_fields = fields | {SIGNATURE: _SIGNATURE}
+    return Template(request.encode(), 1, SECRET.encode().ljust(_SECRET_BYTES, b"\0") + content)
 
 
 def batch_template(

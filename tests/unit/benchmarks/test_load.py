@@ -9,13 +9,17 @@ import pytest
 
 from benchmarks.load import Scenario, run
 from benchmarks.requests import (
+    ACCOUNT,
     BODY_BYTES,
     PULL_COUNT,
+    SECRET,
     TOPIC,
     batch_template,
     pull_template,
     send_template,
+    signed_send_template,
 )
+from core_broker.auth.signature import ACCESS_KEY, SIGNATURE, SigningKey
 from core_broker.message.batch import decode_batch
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -90,6 +94,25 @@ def test_sends_are_whole_requests_with_unique_keys(broker: FakeBroker) -> None:
     assert {each.topic for each in headers} == {TOPIC}
     assert {len(each.body) for each in broker.received} == {BODY_BYTES}
     assert len({each.properties for each in headers}) == len(headers)
+
+
+def test_signatures_are_right_for_each_request(broker: FakeBroker) -> None:
+    scenario = Scenario(2, 2, signed_send_template)
+    figures = run(scenario, addr_of(broker), seconds=10, messages_max=50)
+    assert figures["messages"] == len(broker.received) >= 50
+    key = SigningKey(SECRET)
+    assert all(key.accepts(each.ext_fields, each.body) for each in broker.received)
+    assert {each.ext_fields[ACCESS_KEY] for each in broker.received} == {ACCOUNT}
+    signatures = {each.ext_fields[SIGNATURE] for each in broker.received}
+    assert len(signatures) == len(broker.received)
+
+
+@pytest.mark.parametrize("body_bytes", range(64))
+def test_signatures_of_every_length_modulo_the_block(broker: FakeBroker, body_bytes: int) -> None:
+    scenario = Scenario(1, 1, lambda number: signed_send_template(number, body_bytes))
+    run(scenario, addr_of(broker), seconds=10, messages_max=1)
+    (request,) = broker.received
+    assert SigningKey(SECRET).accepts(request.ext_fields, request.body)
 
 
 def test_batches_count_their_messages(broker: FakeBroker) -> None:

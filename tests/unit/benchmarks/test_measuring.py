@@ -33,7 +33,7 @@ async def measured(broker: ScriptedPeer, monkeypatch: pytest.MonkeyPatch) -> dic
     cpu = iter((1.0, 1.05))
     process = SimpleNamespace(cpu_seconds=lambda: next(cpu))
     cluster: Any = SimpleNamespace(
-        broker=process, broker_addr=broker.addr, namesrv_addr=broker.addr
+        broker=process, broker_addr=broker.addr, namesrv_addr=broker.addr, rpc_hooks=()
     )
     return await asyncio.to_thread(
         measuring.measure, cluster, SCENARIOS["batch-32"], seconds=SECONDS

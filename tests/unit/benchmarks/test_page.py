@@ -34,6 +34,7 @@ def figures() -> dict[str, Any]:
         "scenarios": {name: dict.fromkeys(BROKERS, load) for name in scenarios},
         "offered": dict.fromkeys(BROKERS, load),
         "sync-64x1": dict.fromkeys(BROKERS, load),
+        "signed": {name: dict.fromkeys(BROKERS, load) for name in ("signed-64x1", "signed-1x64")},
         "java_client": {},
         "memory": {},
     }

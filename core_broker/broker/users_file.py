@@ -1,6 +1,7 @@
 """Users and access control lists (ACL 2.0) of a broker: settings, file, and the first users.
 
-The file is `config/auth.json` below storePathRootDir, readable by the owner only.
+The file is `config/auth.json` below storePathRootDir, readable by the owner only. With keys of
+authEncryptionKeyFile, or of the environment, the passwords in the file are encrypted.
 """
 
 import logging
@@ -14,10 +15,10 @@ import msgspec
 from core_broker.auth.acl2.demands import Mode
 from core_broker.auth.acl2.owner import AccessOwner, with_super_users
 from core_broker.auth.acl2.rules import RuleSettings
-from core_broker.auth.acl2.stored import decode, encode
+from core_broker.auth.acl2.stored import PasswordCipher, decode, encode, is_encrypted
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
-from core_broker.config import BrokerConfig
+from core_broker.config import BrokerConfig, encryption_keys
 from core_broker.durable_files import replace_file
 from core_broker.errors import ProtocolError, SettingProblem, SettingsError, StoreCorrupt
 from core_broker.remoting.saved_file import SavedFile
@@ -39,27 +40,44 @@ class UsersFile:
         self._first_users = list(_first_users(config))
         self.owner = AccessOwner(AccessTables(), rule_settings(config), gate.use_acl2)
         path = Path(config.store_path_root_dir) / "config" / USERS_FILE
-        self.file = SavedFile(path, lambda: encode(self.owner.tables), _write)
+        self._cipher = _cipher(config)
+        self.file = SavedFile(path, self._content, _write)
+
+    def _content(self) -> bytes:
+        return encode(self.owner.tables, self._cipher)
 
     def load(self) -> None:
         """Read the file, and add the users of the settings. Blocks; before the first request.
 
+        A file with passwords in plain text, or encrypted with an old key, is written again.
         Raises StoreCorrupt when the file cannot be read, and OSError.
         """
-        path = self.file.path
+        path, cipher = self.file.path, self._cipher
+        content = path.read_bytes() if path.exists() else None
         try:
-            tables = decode(path.read_bytes()) if path.exists() else AccessTables()
+            tables = AccessTables() if content is None else decode(content, cipher)
         except ProtocolError as error:
             raise StoreCorrupt(
                 str(path), 0, f"{error}; repair the file or restore a copy"
             ) from None
         complete = with_super_users(tables, self._first_users)
-        if complete is not tables:
-            _write(path, [encode(complete)])
         self.owner.change(complete)
+        has_plain_text = content and cipher and not is_encrypted(content, cipher)
+        if complete is not tables or has_plain_text:
+            _write(path, [self._content()])
         if not any(user.is_super for user in complete.users.values()):
             log.warning("no super user exists: set initAuthenticationUser, or nobody administers")
         log.info("%s: %d users, %d lists", path, len(complete.users), len(complete.acls))
+
+
+def _cipher(config: BrokerConfig) -> PasswordCipher | None:
+    keys = encryption_keys(config.auth_encryption_key_file)
+    if not keys:
+        return None
+    # Most brokers have no keys and never pay for the import.
+    from core_broker.auth.acl2.encryption import KeyedCipher
+
+    return KeyedCipher(keys)
 
 
 def users_file(config: BrokerConfig, gate: Gate | None) -> UsersFile | None:

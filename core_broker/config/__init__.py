@@ -9,11 +9,14 @@ updating.py        settings of a running process: request codes 25 and 318
 options.py         the command line         sources.py   file and environment
 conversion.py      text to typed values     listings.py  -p, -m and --check
 property_files.py  the syntax of .properties
+auth_classes.py    class names of RocketMQ's access control
+encryption_keys.py keys that encrypt secrets on disk
 tls.py             TLS keys of servers and clients, and the file tls.config.file
 """
 
 from core_broker.config.addresses import local_address
 from core_broker.config.broker import DELAY_LEVELS, PERM_READ_WRITE, BrokerConfig
+from core_broker.config.encryption_keys import encryption_keys
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.settings import LONG_MAX, Settings, java_key, property_text
 from core_broker.config.tls import TlsSettings
@@ -26,6 +29,7 @@ __all__ = [
     "NamesrvConfig",
     "Settings",
     "TlsSettings",
+    "encryption_keys",
     "java_key",
     "local_address",
     "property_text",

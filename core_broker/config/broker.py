@@ -222,6 +222,7 @@ class BrokerConfig(TlsSettings):
     # Gantry's own.
     authorization_mode: AuthorizationMode = "STRICT"
     user_password_readable: bool = False
+    auth_encryption_key_file: str = ""
     # Gantry's own: the audit log of denied and administrative requests, limits of attempts.
     access_log_path: str = ""  # "": audit/access.log below storePathRootDir
     max_access_log_file_size: int = key(16 * 1024 * 1024, low=4096)

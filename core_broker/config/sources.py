@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core_broker.config.assignments import Assignment, Suggestions
 from core_broker.config.broker import BrokerConfig
+from core_broker.config.encryption_keys import ENCRYPTION_KEY_VARIABLE
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.property_files import parse_properties
 from core_broker.config.settings import (
@@ -28,6 +29,7 @@ from core_broker.errors import SettingProblem
 _JAVA_VARIABLES = ("JAVA_OPT", "JAVA_OPT_EXT")
 # Variables of RocketMQ with ENVIRONMENT_PREFIX that are not settings.
 _OTHER_VARIABLES = {"HOME", "SERIALIZETYPE", "ZONE", "ZONEMODE"}
+_SECRET_VARIABLES = {plain_name(ENCRYPTION_KEY_VARIABLE.removeprefix(ENVIRONMENT_PREFIX))}
 
 
 def from_defaults(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
@@ -76,7 +78,7 @@ def from_environment(
     own = {plain_name(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
     others = {plain_name(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
     others |= {plain_name(name) for name in (*KEYS_WITHOUT_EFFECT, *PASSWORD_KEYS)}
-    others |= _OTHER_VARIABLES
+    others |= _OTHER_VARIABLES | _SECRET_VARIABLES
     suggestions = Suggestions(own)
     assignments: list[Assignment] = []
     useless = [variable for variable in _JAVA_VARIABLES if environ.get(variable)]

@@ -44,6 +44,9 @@ class PasswordCipher(Protocol):
     def decrypt(self, username: str, text: str) -> str:
         """Return the password; raises ValueError for a wrong key or a changed text."""
 
+    def is_current(self, text: str) -> bool:
+        """Whether `encrypt` uses the key that encrypted the text."""
+
 
 class _User(msgspec.Struct, rename="camel", omit_defaults=True):
     username: str
@@ -114,6 +117,12 @@ def decode(content: bytes, cipher: PasswordCipher | None = None) -> AccessTables
     return AccessTables(users, acls)
 
 
+def is_encrypted(content: bytes, cipher: PasswordCipher) -> bool:
+    """Whether the present key encrypted every password of a readable file."""
+    texts = (user.encrypted_password for user in _decode(content).users.values())
+    return all(text is not None and cipher.is_current(text) for text in texts)
+
+
 def _stored_user(user: User, cipher: PasswordCipher | None) -> _User:
     stored = _User(user.username, subject_type=1, user_type=user.type, user_status=user.status)
     if cipher is None:
@@ -128,8 +137,8 @@ def _user(name: str, stored: _User, cipher: PasswordCipher | None) -> User:
     if stored.encrypted_password is not None:
         if cipher is None:
             raise ValueError(
-                f"the password of {name} is encrypted; set authEncryptionKeyFile or "
-                "authEncryptionKey"
+                f"the password of {name} is encrypted; set authEncryptionKeyFile, or "
+                "ROCKETMQ_AUTH_ENCRYPTION_KEY in the environment"
             )
         password = cipher.decrypt(name, stored.encrypted_password)
     if not password or name != stored.username:

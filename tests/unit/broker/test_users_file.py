@@ -1,7 +1,9 @@
 """Users of a broker: settings, file and start."""
 
 import json
+import os
 import stat
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +91,19 @@ def test_lists_of_codes(tmp_path: Path) -> None:
     gate = Gate()
     UsersFile(config(tmp_path, authentication_whitelist=" 28, 26 ,"), gate)
     assert gate.generations == (1,)
+
+
+def test_a_start_with_a_key_encrypts_the_passwords(tmp_path: Path) -> None:
+    plain = loaded(tmp_path, init_authentication_user=INIT)
+    file = tmp_path / "config" / "auth.json"
+    assert b"secret-of-root" in file.read_bytes()
+    keys = [b64encode(os.urandom(32)).decode() for _ in range(2)]
+    key_file = tmp_path / "auth.key"
+    for content in (keys[0], f"{keys[1]}\n{keys[0]}", keys[1]):
+        key_file.write_text(content)
+        assert loaded(tmp_path, auth_encryption_key_file=str(key_file)) == plain
+        assert b"secret-of-root" not in file.read_bytes()
+    before = file.read_bytes()
+    with pytest.raises(StoreCorrupt, match="is encrypted"):
+        loaded(tmp_path)
+    assert file.read_bytes() == before

@@ -18,6 +18,8 @@ from zoneinfo import available_timezones
 
 import psutil
 
+from core_broker.client import ClientTls
+from core_broker.errors import ClientError
 from core_broker.limits import PORT_MAX
 from core_broker.monitoring.access import UnusableToken, read_token
 
@@ -56,6 +58,7 @@ class EnvironmentProblem(ValueError):
 
 
 MARKS = "CONSOLE_CLUSTER_MARKS"
+TLS = "CONSOLE_CLUSTER_TLS"
 MARK_COLORS = ("blue", "green", "yellow", "orange", "red", "purple", "teal")
 MARK_ENDS: tuple[list[str], ...] = ([], ["production"])
 
@@ -76,6 +79,9 @@ class Environment:
     clusters: Mapping[str, str]
     clusters_from: str
     cluster_marks: dict[str, ClusterMark]
+    #: Cluster -> file with the TLS settings of its connections, and the settings.
+    cluster_tls_files: dict[str, str]
+    cluster_tls: dict[str, ClientTls]
     redis_url: str
     database_url: str
     secret_key: str
@@ -147,6 +153,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     read = _Reader(environ)
     clusters, clusters_from = _clusters(read)
     cluster_marks = _marks(read, clusters)
+    tls_files, cluster_tls = _tls(read, clusters)
     origins = read.words("CONSOLE_TRUSTED_ORIGINS")
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
@@ -178,6 +185,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         clusters=clusters,
         clusters_from=clusters_from,
         cluster_marks=cluster_marks,
+        cluster_tls_files=tls_files,
+        cluster_tls=cluster_tls,
         redis_url=redis_url,
         database_url=database_url,
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
@@ -241,6 +250,25 @@ def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]
             read.complain(MARKS, entry, expected)
         marks[name.strip()] = ClusterMark(color, bool(rest))
     return marks
+
+
+def _tls(read: _Reader, clusters: Mapping[str, str]) -> tuple[dict[str, str], dict[str, ClientTls]]:
+    """Parse `name=file;…` into `{name: file}` and `{name: settings of the file}`."""
+    files: dict[str, str] = {}
+    settings: dict[str, ClientTls] = {}
+    for entry in filter(None, (part.strip() for part in read.text(TLS).split(";"))):
+        name, _, file = (part.strip() for part in entry.partition("="))
+        if name not in clusters or not file:
+            read.complain(TLS, entry, "cluster=file")
+            continue
+        try:
+            found = ClientTls.from_file(file)
+            found.context()
+        except ClientError as problem:
+            read.complain(TLS, entry, str(problem))
+            continue
+        files[name], settings[name] = file, found
+    return files, settings
 
 
 def _clusters(read: _Reader) -> tuple[dict[str, str], str]:

@@ -134,6 +134,12 @@ RETAIN_DAYS_OPTION = click.option(
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="Read a broker's store folder in place of a cluster.",
 )
+@click.option(
+    "--tls-config",
+    default="",
+    metavar="FILE",
+    help="Use TLS, with the keys tls.client.* of a file like tls.properties.",
+)
 @click.option("--topic", default=TRACE_TOPIC, show_default=True, help="Topic with the traces.")
 @click.option(
     "--messages-per-round",
@@ -169,6 +175,7 @@ def ingest(
     *,
     namesrv: str,
     store: Path | None,
+    tls_config: str,
     lake: Path,
     topic: str,
     messages_per_batch: int,
@@ -195,6 +202,7 @@ def ingest(
         retry_timeout_ms=retry_seconds * 1000,
         events_only=events_only,
         store=store,
+        tls_config_file=tls_config,
         retry_times_max=_limits(retry_times_max),
     )
 

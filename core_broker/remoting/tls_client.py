@@ -63,6 +63,18 @@ class ClientTls:
         except SettingsError as error:
             raise ClientError(str(error)) from None
 
+    @classmethod
+    def from_file(cls, file: str) -> Self:
+        """Return the settings of a file like RocketMQ's tls.properties, keys tls.client.*.
+
+        Servers are verified unless the file has tls.client.authServer=false. Raises ClientError for
+        an unreadable file and for wrong values.
+        """
+        try:
+            return cls.of(TlsSettings(tls_config_file=file, tls_client_auth_server=True), {})
+        except SettingsError as error:
+            raise ClientError(str(error)) from None
+
     def context(self) -> ssl.SSLContext:
         """Return the context for new connections; raises ClientError for unusable files."""
         paths = (self.trust_cert_path, self.cert_path, self.key_path)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from core_broker.client import ClientTls
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
 from spark_jobs.sources.log_scan import LogSlice, log_slices
@@ -63,8 +64,15 @@ class Ingest:
     store: Path | None = None
     #: Broker name that the events of the store folder get.
     broker_name: str = "store"
+    #: File with the TLS settings of the connections; empty for none (see `Connection`).
+    tls_config_file: str = ""
     #: Retries before the dead letter, for groups whose clients set their own limit.
     retry_times_max: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def tls(self) -> ClientTls | None:
+        """The TLS settings of the file; raises ClientError for a wrong file."""
+        return ClientTls.from_file(self.tls_config_file) if self.tls_config_file else None
 
 
 def run_ingest(job: Ingest, runtime: Runtime) -> Result:
@@ -106,7 +114,9 @@ def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     """`snapshot` with the current retry limits of the groups; the next commit stores them."""
     limits = dict(snapshot.retry_times_max)
     if not job.store:
-        limits |= fetch_retry_limits(job.namesrv, retry_timeout_ms=job.retry_timeout_ms)
+        limits |= fetch_retry_limits(
+            job.namesrv, retry_timeout_ms=job.retry_timeout_ms, tls=job.tls
+        )
     return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
 
 
@@ -143,7 +153,9 @@ def batches_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRa
 def new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
     """The unread range of each queue; sets the note of `result` when there is none."""
     try:
-        bounds = fetch_bounds(job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms)
+        bounds = fetch_bounds(
+            job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms, tls=job.tls
+        )
     except TopicMissingError as missing:
         result.note = f"{missing} The first client that traces its messages creates the topic."
         return []
@@ -233,6 +245,7 @@ def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":
         topic=job.topic,
         retry_timeout_ms=job.retry_timeout_ms,
         fail_on_data_loss=False,
+        tls_config_file=job.tls_config_file,
     )
     parts = slices(ranges, job.rows_per_task)
     return [partial(read_range, options, part, MESSAGE_COLUMNS) for part in parts]

@@ -1,10 +1,13 @@
-"""The connection of a read or write of the data source `rocketmq` to its cluster. Pure."""
+"""The connection of a read or write of the data source `rocketmq` to its cluster.
+
+Pure, except `tls`, which reads a file.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core_broker.client import AclRpcHook
+from core_broker.client import AclRpcHook, ClientTls
 from core_broker.errors import ClientError
 
 
@@ -25,6 +28,15 @@ class Connection:
     #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
     security_token: str = field(default="", repr=False)
 
+    #: `tlsConfigFile`: path of a file with keys `tls.client.*`, which must exist on the driver and
+    #: on every worker; the connections use TLS.
+    tls_config_file: str = ""
+
+    @property
+    def tls(self) -> ClientTls | None:
+        """The TLS settings of the file; None without `tlsConfigFile`. Raises ClientError."""
+        return ClientTls.from_file(self.tls_config_file) if self.tls_config_file else None
+
     @property
     def hooks(self) -> list[AclRpcHook]:
         """The hooks that sign the requests of a client, a new list for each client; none without an
@@ -41,6 +53,7 @@ CONNECTION_OPTION_NAMES: Final = {
     "accessKey": "access_key",
     "secretKey": "secret_key",
     "securityToken": "security_token",
+    "tlsConfigFile": "tls_config_file",
 }
 
 

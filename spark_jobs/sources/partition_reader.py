@@ -45,7 +45,10 @@ def read_range(
     """
     with asyncio.Runner() as runner:
         admin = AdminClient(
-            options.namesrv, timeout_ms=options.request_timeout_ms, rpc_hooks=options.hooks
+            options.namesrv,
+            timeout_ms=options.request_timeout_ms,
+            rpc_hooks=options.hooks,
+            tls=options.tls,
         )
         reader = _RangeReader(admin, options, part, columns)
         # Not `runner.run`, which formats its task, with all bytes of the result, when the run ends.

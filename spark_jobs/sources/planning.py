@@ -50,6 +50,7 @@ def _request_settings(options: ReadOptions) -> dict[str, Any]:
         "timeout_ms": options.request_timeout_ms,
         "retry_timeout_ms": options.retry_timeout_ms,
         "hooks": options.hooks,
+        "tls": options.tls,
     }
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-from core_broker.client import AclRpcHook, AdminClient
+from core_broker.client import AclRpcHook, AdminClient, ClientTls
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.remoting.codes import ResponseCode
 from spark_jobs.sources.offsets import QueueBounds
@@ -82,11 +82,12 @@ def fetch_bounds(
     timeout_ms: int = 5000,
     retry_timeout_ms: int = 60_000,
     hooks: Sequence[AclRpcHook] = (),
+    tls: ClientTls | None = None,
 ) -> list[QueueBounds]:
     """`queue_bounds` for callers without an event loop; retries while brokers are unreachable."""
 
     async def request() -> list[QueueBounds]:
-        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks) as admin:
+        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks, tls=tls) as admin:
             return await with_retries(
                 lambda: queue_bounds(admin, topic),
                 retry_timeout_ms,
@@ -105,11 +106,12 @@ def fetch_offsets_at(
     timeout_ms: int = 5000,
     retry_timeout_ms: int = 60_000,
     hooks: Sequence[AclRpcHook] = (),
+    tls: ClientTls | None = None,
 ) -> dict[str, dict[int, int]]:
     """For each queue the offset of the first message stored at `time_ms` or later."""
 
     async def request() -> dict[str, dict[int, int]]:
-        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks) as admin:
+        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks, tls=tls) as admin:
             offsets: dict[str, dict[int, int]] = {}
             for queue in bounds:
                 offsets.setdefault(queue.broker_name, {})[queue.queue_id] = await with_retries(
@@ -134,7 +136,9 @@ async def _offset_at(admin: AdminClient, topic: str, queue: QueueBounds, time_ms
     return offset + is_earlier
 
 
-def fetch_retry_limits(namesrv: str, *, retry_timeout_ms: int = 60_000) -> dict[str, int]:
+def fetch_retry_limits(
+    namesrv: str, *, retry_timeout_ms: int = 60_000, tls: ClientTls | None = None
+) -> dict[str, int]:
     """Maximum retries of the cluster's groups, without the groups that use the default.
 
     Brokers that refuse the request are skipped.
@@ -142,7 +146,7 @@ def fetch_retry_limits(namesrv: str, *, retry_timeout_ms: int = 60_000) -> dict[
 
     async def request() -> dict[str, int]:
         limits: dict[str, int] = {}
-        async with AdminClient(namesrv) as admin:
+        async with AdminClient(namesrv, tls=tls) as admin:
             cluster = await with_retries(
                 admin.cluster_info, retry_timeout_ms, "requesting the brokers"
             )

@@ -47,7 +47,11 @@ async def send_rows(options: WriteOptions, batches: "Iterator[RecordBatch]") -> 
     )
     reader = RowReader(options)
     async with Producer(
-        options.group, options.namesrv, settings=settings, rpc_hooks=options.hooks
+        options.group,
+        options.namesrv,
+        settings=settings,
+        rpc_hooks=options.hooks,
+        tls=options.tls,
     ) as producer:
         sends = _Sends(producer, options)
         try:

@@ -130,7 +130,8 @@ class Gateway:
         opened_on, session = self._sessions.get((name, namesrv_addr), (None, None))
         if session is None or opened_on is not running:
             known = self._known.setdefault((name, namesrv_addr), KnownBrokers())
-            session = ClusterSession(name, namesrv_addr, known)
+            tls = settings.CONSOLE_CLUSTER_TLS.get(name)
+            session = ClusterSession(name, namesrv_addr, known, tls)
             self._sessions[name, namesrv_addr] = (running, session)
         if self.watched is not None:
             self._watches.setdefault(session, Watch(session, self.watched)).extend()

@@ -28,7 +28,7 @@ from console.gateway.engine.last_answers import Key, LastAnswers
 from console.gateway.engine.liveness import Liveness
 from console.gateway.engine.own_reads import OwnReads
 from console.gateway.engine.questions import Command, Question
-from core_broker.client import AdminClient
+from core_broker.client import AdminClient, ClientTls
 from core_broker.errors import (
     ClientError,
     GantryError,
@@ -58,10 +58,18 @@ class ClusterSession:
     `derived` results and cached answers belong to this session; `close` ends its connections.
     """
 
-    def __init__(self, cluster: str, namesrv_addr: str, known: KnownBrokers | None = None) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        namesrv_addr: str,
+        known: KnownBrokers | None = None,
+        tls: ClientTls | None = None,
+    ) -> None:
         self.cluster = cluster
         self.namesrv_addr = namesrv_addr
-        self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS)
+        #: TLS settings of all clients of the session.
+        self.tls = tls
+        self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS, tls=tls)
         self.answers = AnswerCache()
         self.own_reads = OwnReads()
         self.known = KnownBrokers() if known is None else known

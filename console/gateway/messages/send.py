@@ -145,7 +145,7 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
     if dry_run:
         message_of(draft)
         return ()
-    hooks = [TraceHook()] if draft.trace else []
+    hooks = [TraceHook(tls=session.tls)] if draft.trace else []
     settings = ProducerSettings(retry_times=0)  # a retry could store the message twice
     if draft.type is MessageType.TRANSACTION:
         state = _STATES[draft.outcome]
@@ -156,6 +156,7 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
             execute=_always(state),
             check=_always(LocalTransactionState.UNKNOW),
             settings=settings,
+            tls=session.tls,
         )
         async with transactions:
             results: list[SendResult] = [
@@ -164,7 +165,7 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
             ]
     else:
         async with Producer(
-            draft.producer_group, session.namesrv_addr, hooks, settings=settings
+            draft.producer_group, session.namesrv_addr, hooks, settings=settings, tls=session.tls
         ) as p:
             results = await _send_plain(p, draft, queue)
     return tuple(sent for result in results for sent in _sent(result))

@@ -106,6 +106,8 @@ def _has_earlier_run(job: Job) -> bool:
 def arguments_of(kind: str, cluster: str, namesrv: str) -> list[str]:
     """The command line of a job kind, after `python -m spark_jobs`."""
     source = ["--namesrv", namesrv] if kind == INGEST else []
+    if kind == INGEST and (tls_file := settings.CONSOLE_CLUSTER_TLS_FILES.get(cluster)):
+        source += ["--tls-config", tls_file]
     retention = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
     return [
         kind,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.environment import ClusterMark, EnvironmentProblem, read_environment
+from core_broker.client import ClientTls
 
 
 def read(tmp_path: Path, **variables: str):
@@ -88,6 +89,27 @@ def test_marks_that_make_no_sense(tmp_path: Path, text: str) -> None:
                 "CONSOLE_CLUSTER_MARKS": text,
             }
         )
+
+
+def test_clusters_with_tls_have_files(tmp_path: Path) -> None:
+    file = tmp_path / "tls.properties"
+    file.write_text("tls.client.checkHostName=true\n")
+    found = read(tmp_path, CONSOLE_CLUSTERS="a=h:1;b=h:2", CONSOLE_CLUSTER_TLS=f"b={file}")
+    assert found.cluster_tls == {"b": ClientTls(check_host_name=True)}
+    assert found.cluster_tls_files == {"b": str(file)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("c=/x", "cluster=file"),
+        ("a", "cluster=file"),
+        ("a=/nowhere.properties", "tls.config.file.*no such file"),
+    ],
+)
+def test_tls_files_of_no_use(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(EnvironmentProblem, match=f"CONSOLE_CLUSTER_TLS.*{expected}"):
+        read(tmp_path, CONSOLE_CLUSTERS="a=h:1", CONSOLE_CLUSTER_TLS=text)
 
 
 def test_all_mistakes_are_told_together(tmp_path: Path) -> None:

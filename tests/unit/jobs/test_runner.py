@@ -152,6 +152,13 @@ def test_the_command_names_cluster_and_lake(settings: Settings) -> None:
     assert command[command.index("--conf") + 1] == "spark.driver.memory=1024m"
 
 
+def test_the_command_names_the_tls_file_of_the_cluster(settings: Settings) -> None:
+    settings.CONSOLE_CLUSTER_TLS_FILES = {"prod": "/etc/prod-tls.properties"}
+    command = trace_jobs.arguments_of("ingest", "prod", "h:9876")
+    assert command[command.index("--tls-config") + 1] == "/etc/prod-tls.properties"
+    assert "--tls-config" not in trace_jobs.arguments_of("ingest", "local", "h:9876")
+
+
 def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_S", 0.01)
     monkeypatch.setattr(trace_jobs, "write_day_rollups", lambda cluster, progress: 0)

@@ -1,6 +1,10 @@
 # C types for trace/scan.py.
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+cdef bytes _NAMES, _NAME_BEGINS, _FIELDS_MIN, _TEXT_FIELDS, _NUMBER_FIELDS, _FLAG_FIELDS
+cdef int32_t _SUB_AFTER, _BROKEN
+cdef uint64_t _NUMBER_MAX, _HASH_FIRST, _HASH_FACTOR, _HASH_MASK
 
 @cython.locals(fields_min="const unsigned char *", fields=int32_t[::1], count=Py_ssize_t, message=Py_ssize_t, broken=int32_t,
                at=int32_t, end=int32_t, index=int32_t, stop=int32_t, found=int32_t, kind=int32_t, reason=int32_t, place=int32_t)

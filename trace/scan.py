@@ -57,11 +57,15 @@ FLAG_BIT: Final = 1 << len(NUMBERS)
 _NAMES: Final = "".join(KINDS).encode()
 _NAME_BEGINS: Final = bytes(sum(map(len, KINDS[:kind])) for kind in range(len(KINDS) + 1))
 #: Minimum number of fields of each kind, with the kind; a shorter record is broken.
-FIELDS_MIN: Final = bytes((13, 7, 5, 13, 7))
+_FIELDS_MIN: Final = bytes((13, 7, 5, 13, 7))
 _TEXT_FIELDS: Final = bytes(field for fields in TEXTS.values() for field in fields)
 _NUMBER_FIELDS: Final = bytes(field for fields in NUMBERS.values() for field in fields)
 _FLAG_FIELDS: Final = bytes(field for fields in FLAGS.values() for field in fields)
-_SUB_AFTER: Final = KINDS.index("SubAfter")
+# Numbers with a C type. A compiled literal of more than 32 bits would be a Python object.
+_SUB_AFTER, _BROKEN = KINDS.index("SubAfter"), BROKEN
+_NUMBER_MAX = 2**63 - 1
+#: First value, factor and limit of FNV-1a with 64 bits.
+_HASH_FIRST, _HASH_FACTOR, _HASH_MASK = 14695981039346656037, 1099511628211, 2**64 - 1
 
 
 def records_max(terminators: int, separators: int, bodies: int) -> int:
@@ -76,7 +80,7 @@ def scan_bodies(data: View, offsets: View, heads: Array, spans: Array, numbers: 
     `records_max` records. The numbers of a broken record are its number of fields, its begin and
     end, and begin and end of the wrong field.
     """
-    fields_min, broken = FIELDS_MIN, BROKEN
+    fields_min, broken = _FIELDS_MIN, _BROKEN
     fields = memoryview(bytearray(4 * 18)).cast("i")
     count = 0
     for message in range(len(offsets) - 1):
@@ -123,7 +127,7 @@ def _split(data: View, at: int, end: int, fields: Array) -> int:
         found += 1
         if (
             found == 8
-            and _kind_of(data, fields[7], stop) != BROKEN
+            and _kind_of(data, fields[7], stop) != _BROKEN
             and _kind_of(data, at, fields[1] - 1) == _SUB_AFTER
         ):
             # Behind a SubAfter, the next record stands in place of the timestamp.
@@ -186,7 +190,7 @@ def _read(
 
 def _kind_of(data: View, begin: int, stop: int) -> int:
     """The number of the kind whose name is the text; BROKEN for any other text."""
-    names, begins, broken = _NAMES, _NAME_BEGINS, BROKEN
+    names, begins, broken = _NAMES, _NAME_BEGINS, _BROKEN
     for kind in range(5):
         first = begins[kind]
         length = begins[kind + 1] - first
@@ -232,7 +236,7 @@ def _is_number(data: View, begin: int, stop: int, numbers: Array, to: int) -> bo
         if digit < 0 or digit > 9:
             return False
         value = value * 10 + digit
-    if value > 2**63 - 1 + is_negative:
+    if value > _NUMBER_MAX + is_negative:
         return False
     numbers[to] = -value if is_negative else value
     return True
@@ -260,7 +264,7 @@ def hash_texts(data: View, offsets: View, hashes: Array) -> None:
     numbers, in every process. The lake stores the numbers, so the function must never change.
     """
     for text in range(len(hashes)):
-        value = 14695981039346656037  # FNV-1a of 64 bits
+        value = _HASH_FIRST
         for at in range(offsets[text], offsets[text + 1]):
-            value = ((value ^ data[at]) * 1099511628211) & 0xFFFFFFFFFFFFFFFF
+            value = ((value ^ data[at]) * _HASH_FACTOR) & _HASH_MASK
         hashes[text] = value

@@ -2,6 +2,8 @@
 
 import json
 import random
+from array import array
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -283,3 +285,13 @@ def test_a_slice_of_messages_is_read_alone(monkeypatch: pytest.MonkeyPatch) -> N
         assert decode_events(whole.slice(begin, 10)).to_pylist() == expected
     replaced = [body.decode("utf-8", "replace").encode() for body in bodies]
     assert sum(lengths) == sum(map(len, replaced))
+
+
+@pytest.mark.usefixtures("form")
+def test_hashes_are_fnv_1a_of_64_bits() -> None:
+    """The lake stores the hashes, so they must never change; the values are of the definition."""
+    texts = {b"": 0xCBF29CE484222325, b"a": 0xAF63DC4C8601EC8C, b"foobar": 0x85944171F73967E8}
+    ends = list(accumulate(map(len, texts), initial=0))
+    hashes = array("Q", bytes(8 * len(texts)))
+    scan.hash_texts(b"".join(texts), memoryview(array("i", ends)), memoryview(hashes))
+    assert list(hashes) == list(texts.values())

@@ -38,6 +38,7 @@ class UsersFile:
     def __init__(self, config: BrokerConfig, gate: Gate) -> None:
         """Publish rules without users to the gate. Raises SettingsError."""
         self._first_users = list(_first_users(config))
+        self._home = _migrated_home(config)
         self.owner = AccessOwner(AccessTables(), rule_settings(config), gate.use_acl2)
         path = Path(config.store_path_root_dir) / "config" / USERS_FILE
         self._cipher = _cipher(config)
@@ -60,7 +61,7 @@ class UsersFile:
             raise StoreCorrupt(
                 str(path), 0, f"{error}; repair the file or restore a copy"
             ) from None
-        complete = with_super_users(tables, self._first_users)
+        complete = with_super_users(self._with_accounts(tables), self._first_users)
         self.owner.change(complete)
         has_plain_text = content and cipher and not is_encrypted(content, cipher)
         if complete is not tables or has_plain_text:
@@ -68,6 +69,20 @@ class UsersFile:
         if not any(user.is_super for user in complete.users.values()):
             log.warning("no super user exists: set initAuthenticationUser, or nobody administers")
         log.info("%s: %d users, %d lists", path, len(complete.users), len(complete.acls))
+
+    def _with_accounts(self, tables: AccessTables) -> AccessTables:
+        """Add the accounts of ACL 1.0, if the settings say so. Raises SettingsError."""
+        if self._home is None:
+            return tables
+        # Only a migration pays for the YAML library.
+        from core_broker.broker.acl1_accounts import accounts_of
+
+        migrated = accounts_of(self._home, tables)
+        for warning in migrated.warnings:
+            log.warning("migration from ACL 1.0: %s", warning)
+        if migrated.created:
+            log.info("migration from ACL 1.0: new users %s", ", ".join(migrated.created))
+        return migrated.tables
 
 
 def _cipher(config: BrokerConfig) -> PasswordCipher | None:
@@ -78,6 +93,15 @@ def _cipher(config: BrokerConfig) -> PasswordCipher | None:
     from core_broker.auth.acl2.encryption import KeyedCipher
 
     return KeyedCipher(keys)
+
+
+def _migrated_home(config: BrokerConfig) -> Path | None:
+    """The folder whose accounts of ACL 1.0 become users, None without a migration."""
+    if not config.migrate_auth_from_v1_enabled:
+        return None
+    if not config.rocketmq_home:
+        raise _problem("rocketmqHome", "", "the folder with conf/plain_acl.yml, for the migration")
+    return Path(config.rocketmq_home)
 
 
 def users_file(config: BrokerConfig, gate: Gate | None) -> UsersFile | None:

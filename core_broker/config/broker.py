@@ -219,6 +219,7 @@ class BrokerConfig(TlsSettings):
     authorization_whitelist: str = ""
     init_authentication_user: str = key("", is_secret=True)
     inner_client_authentication_credentials: str = key("", is_secret=True)
+    migrate_auth_from_v1_enabled: bool = False
     # Gantry's own.
     authorization_mode: AuthorizationMode = "STRICT"
     user_password_readable: bool = False

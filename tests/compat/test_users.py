@@ -38,6 +38,7 @@ SETTINGS: dict[str, Any] = {
     "inner_client_authentication_credentials": json.dumps(
         {"accessKey": "inner", "secretKey": "secret-of-inner"}
     ),
+    "migrate_auth_from_v1_enabled": True,
 }
 #: Options after the broker's address, of commands that succeed and of commands that fail.
 STEPS: tuple[tuple[str, ...], ...] = (
@@ -84,6 +85,18 @@ EXPLAINED = " The permission of the broker, topic or group forbids it."
 
 pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200)
 
+#: Accounts of ACL 1.0, with the accounts of RocketMQ's example file.
+ACCOUNTS = """
+globalWhiteRemoteAddresses: [10.10.103.*, 192.168.0.*]
+accounts:
+- {accessKey: RocketMQ, secretKey: 12345678, admin: false, defaultTopicPerm: DENY,
+   defaultGroupPerm: SUB, topicPerms: [topicA=DENY, topicB=PUB|SUB, topicC=SUB],
+   groupPerms: [groupA=DENY, groupB=PUB|SUB, groupC=SUB]}
+- {accessKey: rocketmq2, secretKey: 12345678, whiteRemoteAddress: 192.168.1.*, admin: true}
+- {accessKey: odd-account, secretKey: odd-secret, defaultTopicPerm: PUB, defaultGroupPerm: DENY,
+   topicPerms: ["%DLQ%g=SUB", t2=PUB], groupPerms: [g1=PUB]}
+"""
+
 Run = Callable[..., str]
 
 
@@ -96,7 +109,10 @@ def stack() -> Iterator[ExitStack]:
 @pytest.fixture(scope="module")
 def gantry(stack: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     folder = tmp_path_factory.mktemp("gantry")
-    return stack.enter_context(Cluster(folder, user_password_readable=True, **SETTINGS))
+    (folder / "conf").mkdir()
+    (folder / "conf" / "plain_acl.yml").write_text(ACCOUNTS)
+    settings = {"rocketmq_home": str(folder), "user_password_readable": True}
+    return stack.enter_context(Cluster(folder, **SETTINGS, **settings))
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +128,7 @@ def java_broker(
         )
     except installing.CannotInstall as reason:
         pytest.skip(f"Java broker: {reason}")
+    (broker.home / "conf" / "plain_acl.yml").write_text(ACCOUNTS)
     stack.callback(broker.kill)
     broker.start()
     return broker
@@ -201,3 +218,15 @@ def test_a_command_for_the_cluster(gantry: Cluster, java_tool: MqAdmin) -> None:
     assert f"create user to {gantry.broker_addr} success." in printed
     assert "clustered" in java_tool("listUser", *cluster, "-f", "clustered")
     java_tool("deleteUser", *cluster, "-u", "clustered")
+
+
+def test_accounts_of_acl_1_become_equal_users(gantry: Cluster, java_broker: JavaBroker) -> None:
+    run = gantry_run(gantry.namesrv_addr)
+    for name in ("RocketMQ", "rocketmq2", "odd-account"):
+        for command in (("getUser", "-u", name), ("getAcl", "-s", f"User:{name}")):
+            shown = [
+                run(command[0], "-b", addr, *command[1:])
+                for addr in (gantry.broker_addr, java_broker.addr)
+            ]
+            assert shown[0] == shown[1]
+            assert name in shown[0] or command == ("getAcl", "-s", "User:rocketmq2")

@@ -24,7 +24,7 @@ from core_broker.auth.acl1.accounts import Account, AclFile
 from core_broker.auth.acl1.addresses import AddressPattern
 from core_broker.auth.acl1.demands import Mode
 from core_broker.auth.acl1.faults import RulesError
-from core_broker.auth.acl1.reading import read_acl_file
+from core_broker.auth.acl1.reading import read_acl_file, secret_keys
 from core_broker.auth.acl1.rewriting import (
     AccountValues,
     drop_account,
@@ -131,6 +131,12 @@ class Acl1Files:
             self.problem = problem
             self.failures += 1
             log.error("access control: the rules in force stay: %s", problem)
+
+    def secret_keys(self) -> dict[str, str]:
+        """Read the secret key of each account; rules keep none. Raises RulesError, OSError."""
+        with self._lock:
+            keys = [secret_keys(_read(Path(path))) for path in self._files]
+        return {name: key for each in reversed(keys) for name, key in each.items()}
 
     def put_account(self, values: AccountValues, now_ms: int) -> Acl1Rules:
         """Create or merge an account, in its file or in the default file.

@@ -77,6 +77,21 @@ def read_acl_file(path: str, text: str, loaded_ms: int) -> AclFile:
         raise RulesError(f"{path}: {error}") from None
 
 
+def secret_keys(text: str) -> dict[str, str]:
+    """The secret key of each account in the text of a readable file. Raises RulesError."""
+    root = compose(text)
+    parts = {} if root is None else dict(members(root, "the file"))
+    keys: dict[str, str] = {}
+    for node in items(parts[ACCOUNTS], ACCOUNTS) if ACCOUNTS in parts else ():
+        values = dict(members(node, "an account"))
+        access_key, secret_key = (
+            check_key(name, key_text(values[name], name)[0] if name in values else None)
+            for name in ("accessKey", "secretKey")
+        )
+        keys.setdefault(access_key, secret_key)
+    return keys
+
+
 @dataclass(slots=True)
 class _Reader:
     path: str

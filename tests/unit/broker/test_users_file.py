@@ -107,3 +107,18 @@ def test_a_start_with_a_key_encrypts_the_passwords(tmp_path: Path) -> None:
     with pytest.raises(StoreCorrupt, match="is encrypted"):
         loaded(tmp_path)
     assert file.read_bytes() == before
+
+
+def test_accounts_of_acl_1_become_users(tmp_path: Path) -> None:
+    settings = {"migrate_auth_from_v1_enabled": True, "rocketmq_home": str(tmp_path)}
+    (tmp_path / "conf").mkdir()
+    file = tmp_path / "conf" / "plain_acl.yml"
+    file.write_text("accounts:\n- {accessKey: from-acl1, secretKey: secret-of-acl1}\n")
+    users = loaded(tmp_path, init_authentication_user=INIT, **settings)
+    assert list(users.users) == ["from-acl1", "root"]
+    assert loaded(tmp_path) == users, "a migration is saved"
+    file.write_text("accounts: 7\n")
+    with pytest.raises(SettingsError, match="migrateAuthFromV1Enabled"):
+        loaded(tmp_path, **settings)
+    with pytest.raises(SettingsError, match="rocketmqHome"):
+        loaded(tmp_path, migrate_auth_from_v1_enabled=True)

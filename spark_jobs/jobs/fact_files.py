@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
 
 #: Rows of facts that a task reads at once. The task of an hour also judges the awaited messages in
-#: pieces of this size; the other pieces wait compressed, 20 to 40 bytes per message.
+#: pieces of at most this size; the other pieces wait compressed in a `spark.spool.Spool`.
 FACTS_READ: Final = 262_144
 
 

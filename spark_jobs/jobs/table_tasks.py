@@ -19,7 +19,8 @@ from pyarrow.parquet import ParquetFile
 from spark_jobs.jobs.fact_files import FactFile, current_facts
 from spark_jobs.spark.hour_files import HourFiles
 from spark_jobs.spark.packed import Batches, rows_of, unpacked, values_of
-from spark_jobs.tables.derived import empty_partial_tables, partial_tables, tables_of
+from spark_jobs.spark.spool import Spool
+from spark_jobs.tables.derived import AWAITED, empty_partial_tables, partial_tables, tables_of
 from trace.columns import arrow_schema
 from trace.lake import HourIndex
 from trace.tables import CONSUMERS, LOOKBACK_HOURS, TABLES
@@ -102,20 +103,24 @@ def _add(work: TableWork) -> "Callable[[Batches], Batches]":
     def add(batches: Batches) -> Batches:
         empty = empty_partial_tables()
         hours: dict[HourIndex, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-        for hour, name, packed in values_of(batches):
-            hours[hour][name].append(packed)
         changed = []
         with ExitStack() as stack:
+            awaited = stack.enter_context(Spool())
+            for hour, name, packed in values_of(batches):
+                if name == AWAITED:
+                    awaited.add(hour, packed)
+                else:
+                    hours[hour][name].append(packed)
             files = {
                 name: stack.enter_context(closing(HourFiles(work.staging, table)))
                 for name, table in _TABLES.items()
             }
             while hours:
                 hour, partial = hours.popitem()
-                awaited = (unpacked([piece]) for piece in partial.pop("awaited", []))
+                pieces = (unpacked([piece]) for piece in awaited.values(hour))
                 tables = {name: unpacked(partial[name], table) for name, table in empty.items()}
                 tables["consumers"] = _with_lookback(tables["consumers"], hour, work)
-                found = tables_of(hour, tables, awaited, work.datasets[hour], work.watermark_ms)
+                found = tables_of(hour, tables, pieces, work.datasets[hour], work.watermark_ms)
                 for name, table in found.items():
                     for rows in table.combine_chunks().to_batches():
                         files[name].add(rows)

@@ -1,7 +1,7 @@
 """All derived tables of an hour, from partial tables of its facts."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow
 import pyarrow.compute as pc
@@ -15,6 +15,10 @@ from trace.tables import FACTS
 if TYPE_CHECKING:
     from pyarrow import Table
 
+#: The partial table of messages that are meant to be consumed: one row per message, so the partial
+#: tables of an hour are too large for the memory of one task.
+AWAITED: Final = "awaited"
+
 
 def partial_tables(facts: "Table") -> "dict[str, Table]":
     """Some facts of one hour, reduced as far as one task can."""
@@ -24,7 +28,7 @@ def partial_tables(facts: "Table") -> "dict[str, Table]":
         "values": rollup.partial_values(kinds.sends, kinds.attempts),
         "edges": message_flow.partial_edges(kinds.sends, kinds.attempts),
         "slowest": message_flow.slowest(kinds.attempts),
-        "awaited": kinds.awaited,
+        AWAITED: kinds.awaited,
         "consumers": kinds.consumers,
     }
 
@@ -47,7 +51,7 @@ def tables_of(
     """
     consumers = partial["consumers"]
     own = pc.greater_equal(consumers.column("start_ms"), hour * HOUR_MS)
-    flow, missed = [partial["edges"]], [partial["awaited"].slice(0, 0)]
+    flow, missed = [partial["edges"]], [partial[AWAITED].slice(0, 0)]
     for some in awaited if {EDGES, SLOW} & set(datasets) else ():
         found = message_flow.never_consumed(some, consumers, watermark_ms)
         flow.append(message_flow.missed_edges(found))

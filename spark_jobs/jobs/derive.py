@@ -35,8 +35,8 @@ from trace.lake import (
 from trace.tables import LOOKBACK_HOURS
 
 HOURS_PER_STEP: Final = 24
-#: Size of the new event files whose facts are committed together, bytes.
-EVENT_BYTES_PER_STEP: Final = 512 * 1024 * 1024
+#: Size of the new event files whose facts are committed together, bytes: 5 to 12 million events.
+EVENT_BYTES_PER_STEP: Final = 128 * 1024 * 1024
 #: All tables that become stale with the facts of their hour.
 TABLES_OF_FACTS: Final = (CONSUMERS, *DERIVED)
 

@@ -22,7 +22,8 @@ from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
 from trace.lake import Lake
 
-#: Minimum time between two searches for replaced files, seconds.
+#: Minimum time between two searches for replaced files, seconds. A search deletes the files that
+#: the previous search found. An open reader therefore has this time to finish.
 DELETE_EVERY_S: Final = 60.0
 
 
@@ -39,12 +40,13 @@ def run_follow(
     with exclusive_writer(Lake(job.lake)) as writer:
         snapshot = snapshot_of_topic(writer.lake, job.topic)
         snapshot = with_retry_limits(snapshot, job)
-        delete_due_s = 0.0
+        replaced = delete_unreferenced(writer.lake, snapshot)
+        delete_due_s = time.monotonic() + DELETE_EVERY_S
         with runtime.start(job, writer, result, is_short=False) as run:
             while not is_over():
                 begin_s = time.monotonic()
                 if begin_s >= delete_due_s:
-                    delete_unreferenced(writer.lake, snapshot)
+                    replaced = delete_unreferenced(writer.lake, snapshot, among=replaced)
                     delete_due_s = begin_s + DELETE_EVERY_S
                 ranges = new_ranges(job, snapshot, result)
                 progress.rows_total = progress.rows + sum(part.count for part in ranges)

@@ -7,8 +7,9 @@ Output of a dying run can therefore never be mistaken for the data of another ru
 import fcntl
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 from spark_jobs.spark.hour_files import StagedFile
@@ -65,18 +66,23 @@ def exclusive_writer(lake: Lake) -> Iterator[LakeWriter]:
         os.close(handle)
 
 
-def delete_unreferenced(lake: Lake, snapshot: Snapshot) -> int:
-    """Delete the folders of killed runs and replaced folders. Returns the number of deleted
-    folders.
+def delete_unreferenced(
+    lake: Lake, snapshot: Snapshot, among: Container[Path] | None = None
+) -> set[Path]:
+    """Delete the folders of killed runs and replaced folders, or only those of `among`.
 
-    A replaced folder is deleted in the run after the commit of its replacement, for open readers.
+    Returns the unreferenced folders that remain. A replaced folder is deleted some time after the
+    commit of its replacement, in a later run or round, for open readers.
     """
-    deleted = 0
+    remaining = set()
     for dataset in (*DATASETS, *STATE):
         referenced = snapshot.parts.get(dataset, {})
         for hour, run, path in list(lake.on_disk(dataset)):
-            if run not in referenced.get(hour, ()):
+            if run in referenced.get(hour, ()):
+                continue
+            if among is None or path in among:
                 shutil.rmtree(path, ignore_errors=True)
-                deleted += 1
+            else:
+                remaining.add(path)
     shutil.rmtree(lake.root / STAGING, ignore_errors=True)
-    return deleted
+    return remaining

@@ -58,6 +58,25 @@ def test_only_the_files_of_named_attempts_are_in_the_lake(tmp_path: Path) -> Non
         assert all(file.is_file() for files in found.values() for file in files)
 
 
+def test_replaced_files_stay_for_open_readers_until_the_next_search(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+
+    def on_disk() -> list[int]:
+        return sorted(run for _hour, run, _path in lake.on_disk(MINUTE))
+
+    with exclusive_writer(lake) as writer:
+        replaced: set[Path] = set()
+        for expected in ([1], [1, 2], [2, 3]):
+            run = writer.next_run()
+            writer.place(MINUTE, run, task(lake, run, [HOUR]))
+            snapshot = Snapshot(run=run, parts={MINUTE: {HOUR: [run]}})
+            lake.commit(snapshot)
+            replaced = delete_unreferenced(lake, snapshot, among=replaced)
+            assert on_disk() == expected
+        assert delete_unreferenced(lake, snapshot) == set()
+        assert on_disk() == [3]
+
+
 def test_files_and_buffers_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hour_files, "BUFFER_BYTES", 1)
     monkeypatch.setattr(hour_files, "FILE_BYTES", 1)

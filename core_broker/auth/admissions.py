@@ -5,23 +5,26 @@ same address, account, topic and group, and the signature of the new request is 
 request is for the slow path, where the gate decides. So fast paths need no rules of their own.
 
 Rules decide about the requests of `RESOURCES` by account, address, topic and group alone. Requests
-with a retry topic are not remembered, because more fields decide there.
+with a retry topic are not remembered, because more fields decide there. The body of a heartbeat
+names topics and groups, so a heartbeat is remembered by its signature: equal signatures have equal
+bodies.
 """
 
 from collections.abc import Collection
 from struct import Struct
 
 from core_broker.auth.contracts import GUESSES, Established, Identity, Refusal, Request
-from core_broker.auth.signature import SigningKey
+from core_broker.auth.signature import SIGNATURE, SigningKey
 from core_broker.remoting.codes import RequestCode as Code
 
-#: Ext fields with the topic and the group of a request, by code; sends name no consumer group.
+#: Ext fields that rules decide by: topic and group of a request, by code.
 RESOURCES: dict[int, tuple[str, ...]] = {
     Code.SEND_MESSAGE_V2: ("b",),
     Code.SEND_BATCH_MESSAGE: ("b",),
     Code.PULL_MESSAGE: ("topic", "consumerGroup"),
     Code.LITE_PULL_MESSAGE: ("topic", "consumerGroup"),
     Code.UPDATE_CONSUMER_OFFSET: ("topic", "consumerGroup"),
+    Code.HEART_BEAT: (SIGNATURE,),
 }
 #: Maximum remembered accounts, white addresses and resources together; all are forgotten then.
 ADMISSIONS_MAX = 10_000
@@ -60,8 +63,9 @@ class Admissions:
     def note(self, address: str, request: Request, identity: Identity) -> None:
         """Remember an admitted request."""
         if identity.how is Established.WHITE_LIST:
-            self.white_addresses.add(address.encode())
-            self._count += 1
+            if address.encode() not in self.white_addresses:
+                self.white_addresses.add(address.encode())
+                self._count += 1
         elif (
             request.code in self._codes
             and identity.how is Established.SIGNATURE
@@ -89,7 +93,9 @@ class Admissions:
     def refused(self, address: str, refusal: Refusal) -> None:
         """Forget an account at an address after a wrong signature: the account may have to wait."""
         if refusal.reason in GUESSES:
-            self.accounts.pop(joined(address, refusal.account), None)
+            account = self.accounts.pop(joined(address, refusal.account), None)
+            if account is not None:
+                self._count -= 1 + len(account.resources)
 
 
 def joined(*names: str) -> bytes:

@@ -24,4 +24,4 @@ cdef class Guard:
     cdef set _white_addresses
     cdef bint passes(self, bytes address, const uint8_t *body, uint32_t body_bytes) except -1
     cdef bytes _content(self, const uint8_t *body, uint32_t body_bytes)
-    cdef bytes _resources(self)
+    cdef bytes _resources(self, Text signature)

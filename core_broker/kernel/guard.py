@@ -25,6 +25,7 @@ SEND_BATCH = cython.declare(cython.int, 320)
 PULL = cython.declare(cython.int, 11)
 LITE_PULL = cython.declare(cython.int, 361)
 COMMIT = cython.declare(cython.int, 15)
+HEART_BEAT = cython.declare(cython.int, 34)
 
 
 @cython.cclass
@@ -123,7 +124,7 @@ class Guard:
             cython.cast(cython.p_char, cython.address(buffer[0])), at - cython.address(buffer[0])
         )
         admitted = self._accounts.get(who)
-        if admitted is None or self._resources() not in admitted.resources:
+        if admitted is None or self._resources(signature) not in admitted.resources:
             return False
         expected: bytes = b2a_base64(
             admitted.signing_key.digest(self._content(body, body_bytes)), newline=False
@@ -156,8 +157,11 @@ class Guard:
         memcpy(at, body, body_bytes)
         return content
 
-    def _resources(self):
-        """Return code, topic and group as one key; empty bytes for a request of the slow path."""
+    def _resources(self, signature):
+        """Return code, and topic and group or a heartbeat's signature, as one key.
+
+        Empty bytes are for a request of the slow path.
+        """
         header: SignedHeader = self.header
         buffer: uint8_t[1024]
         at: cython.pointer(uint8_t) = buffer
@@ -169,6 +173,8 @@ class Guard:
             topic = header.fields[TOPIC_FIELD]
             if group.p == cython.NULL:
                 return b""
+        elif header.code == HEART_BEAT:
+            topic = signature
         elif header.code != SEND_V2 and header.code != SEND_BATCH:
             return b""
         if topic.p == cython.NULL or topic.n + (group.n if has_group else 0) + 64 > KEY_BYTES_MAX:

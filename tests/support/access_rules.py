@@ -14,6 +14,7 @@ from core_broker.auth.contracts import (
 )
 from core_broker.auth.gate import Gate
 from core_broker.auth.signature import ACCESS_KEY, SIGNATURE, SigningKey, signed_fields
+from core_broker.remoting.bodies import HeartbeatData, decode_request
 from core_broker.remoting.codes import RequestCode as Code
 
 SECRETS = {"alice": "12345678", "bob": "87654321"}
@@ -90,6 +91,10 @@ def _demands(request: Request) -> list[tuple[ResourceKind, str, Action]]:
             (ResourceKind.TOPIC, fields.get("topic", ""), Action.SUB),
             (ResourceKind.GROUP, fields.get("consumerGroup", ""), Action.SUB),
         ]
+    if request.code == Code.HEART_BEAT:
+        beat = decode_request(HeartbeatData, bytes(request.body))
+        groups = [consumer.group_name for consumer in beat.consumer_data_set]
+        return [(ResourceKind.GROUP, name, Action.SUB) for name in groups]
     return []
 
 

@@ -1,5 +1,6 @@
 """Access control on all paths: equal decisions, and a refused request never reaches the store."""
 
+import json
 import random
 from pathlib import Path
 
@@ -170,6 +171,51 @@ async def test_random_requests_have_equal_answers_and_files(
     assert path.messages_sent > 0
     if fast_path == "compiled":
         assert path.messages_pulled > 0
+
+
+def beat_body(group: str) -> bytes:
+    """The heartbeat of a client with one consumer."""
+    consumer = {
+        "groupName": group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_FIRST_OFFSET",
+        "subscriptionDataSet": [],
+    }
+    whole = {"clientID": "a", "consumerDataSet": [consumer], "producerDataSet": []}
+    return json.dumps(whole).encode()
+
+
+def beat(group: str, signed_as: str = "") -> bytes:
+    """A heartbeat for a group, with the signature for the same group or another one."""
+    fields = signed({}, beat_body(signed_as or group))
+    return frame(fields, beat_body(group), code=RequestCode.HEART_BEAT)
+
+
+@pytest.mark.skipif("compiled" not in FAST_PATHS, reason="the kernel is not compiled here")
+async def test_repeated_heartbeats_take_the_fast_path_until_the_rules_change(
+    tmp_path: Path,
+) -> None:
+    tampered_beat = beat("other", signed_as="g")
+    turns: list[Said | Deed] = [[(0, beat("g"))] for _ in range(5)]
+    turns += [[(0, beat("other"))], [(0, tampered_beat)], [(0, beat("g"))]]
+    turns += [[(0, tampered_beat + beat("g") + beat("g"))], [(0, beat("g"))]]
+
+    def forbid(path: OnePath) -> None:
+        gate = path.broker.ctx.gate
+        assert gate is not None
+        gate.use_acl1(SmallRules(2, {}))
+
+    turns += [forbid, [(0, beat("g"))], [(0, beat("g"))]]
+    path = await same(
+        tmp_path,
+        played(turns, 1),
+        TOPICS,
+        fast_path="compiled",
+        gate=gate_with,
+        notify_consumer_ids_changed_enable=False,
+    )
+    assert path.heartbeats_taken == 4
 
 
 @pytest.mark.parametrize("fast_path", FAST_PATHS)

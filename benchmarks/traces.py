@@ -20,6 +20,7 @@ import asyncio
 import json
 import mmap
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ from benchmarks.processes import Cluster
 from benchmarks.trace_check import rows
 from benchmarks.trace_clicks import clicks
 from benchmarks.trace_store import fill
-from benchmarks.trace_truth import ROOT, make_world, serving
+from benchmarks.trace_truth import ROOT, is_complete, make_world, serving
 from benchmarks.usage import MB, Usage
 from core_broker.client import AdminClient, Message, PullStatus
 from core_broker.message.topics import TRACE_TOPIC
@@ -53,6 +54,7 @@ RECORDS: Final = 5_000_000
 MASTER: Final = "local[2]"
 PULLS_TOGETHER: Final = 8
 PULL_COUNT: Final = 32
+APPEARANCES: Final = 20
 APPEARANCE_SECONDS_MAX: Final = 120.0
 SLICE_BYTES: Final = 64 * 1024 * 1024
 NARROW: Final = ("broker_name", "queue_id", "queue_offset", "store_timestamp", "body")
@@ -74,7 +76,7 @@ def measure(folder: Path, records: int = RECORDS) -> dict[str, Any]:
         figures["ingest"] = spark_job(folder, lake, truth.records, *source)
         figures["rollup"] = spark_job(folder, lake, truth.records, "rollup")
         figures["duckdb-rollup"] = timed(truth.records, lambda: duckdb_rollup(lake))
-        figures["appearance"] = appearance(folder, cluster)
+        figures["appearance"] = appearance(folder, lake, cluster, truth.bodies)
     figures |= clicks(folder)
     return figures
 
@@ -198,12 +200,12 @@ DUCKDB_CONSUMPTION: Final = """
 """
 
 
-def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
-    """Follow the topic, send the records of a consumption, and wait for its row in `minute`.
+def appearance(folder: Path, lake: Path, cluster: Cluster, messages: int) -> dict[str, float]:
+    """Follow the topic, send the records of a consumption, and wait for its row in `minute`; again
+    and again. The jobs before have brought `messages` into the lake.
 
     The delay of a client before it sends its records (5 s at most) is not included.
     """
-    lake = folder / "lake-follow"
     command = [
         *(sys.executable, "-m", "spark_jobs", "ingest", "-n", cluster.namesrv_addr),
         *("--follow", "1", "--lake", str(lake), "--run-dir", str(folder / "run")),
@@ -211,9 +213,9 @@ def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
     ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as job:
         try:
-            wait_until(partial(has_group, lake, None))
+            wait_until(partial(is_complete, lake, messages))
             seconds = []
-            for number in range(3):
+            for number in range(APPEARANCES):
                 group = f"appearing-{number}"
                 asyncio.run(send_traces(cluster, group))
                 began = time.perf_counter()
@@ -221,10 +223,16 @@ def appearance(folder: Path, cluster: Cluster) -> dict[str, float]:
                 seconds.append(round(time.perf_counter() - began, 2))
         finally:
             job.kill()
-    return {"first_seconds": seconds[0], "last_seconds": seconds[-1]}
+    levels = statistics.quantiles(seconds, n=100, method="inclusive")
+    return {
+        "count": APPEARANCES,
+        "p50_seconds": round(levels[49], 2),
+        "p95_seconds": round(levels[94], 2),
+        "max_seconds": max(seconds),
+    }
 
 
-def has_group(lake: Path, group: str | None) -> bool:
+def has_group(lake: Path, group: str) -> bool:
     """Whether the table `minute` has a row of a consumer group."""
     found = rows(Lake(lake), MINUTE, "SELECT DISTINCT consumer_group FROM {}")
     return (group,) in found

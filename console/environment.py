@@ -8,20 +8,23 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import TypeVar
 from zoneinfo import available_timezones
 
 import psutil
 
-from core_broker.client import ClientTls
+from core_broker.client import ClientTls, Credentials
 from core_broker.errors import ClientError
 from core_broker.limits import PORT_MAX
 from core_broker.monitoring.access import UnusableToken, read_token
+
+T = TypeVar("T")
 
 #: Home folder without GANTRY_HOME, of all commands in every working directory.
 HOME_DEFAULT = Path(__file__).resolve().parent.parent / "var"
@@ -59,6 +62,7 @@ class EnvironmentProblem(ValueError):
 
 MARKS = "CONSOLE_CLUSTER_MARKS"
 TLS = "CONSOLE_CLUSTER_TLS"
+CREDENTIALS = "CONSOLE_CLUSTER_CREDENTIALS"
 MARK_COLORS = ("blue", "green", "yellow", "orange", "red", "purple", "teal")
 MARK_ENDS: tuple[list[str], ...] = ([], ["production"])
 
@@ -79,9 +83,10 @@ class Environment:
     clusters: Mapping[str, str]
     clusters_from: str
     cluster_marks: dict[str, ClusterMark]
-    #: Cluster -> file with the TLS settings of its connections, and the settings.
-    cluster_tls_files: dict[str, str]
-    cluster_tls: dict[str, ClientTls]
+    #: The file with the TLS settings of a cluster's connections, and the settings.
+    cluster_tls: dict[str, tuple[str, ClientTls]]
+    #: Keys that sign the requests to a cluster; clusters without a file have keys in the database.
+    cluster_credentials: dict[str, Credentials]
     redis_url: str
     database_url: str
     secret_key: str
@@ -153,7 +158,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     read = _Reader(environ)
     clusters, clusters_from = _clusters(read)
     cluster_marks = _marks(read, clusters)
-    tls_files, cluster_tls = _tls(read, clusters)
+    cluster_tls = _files(read, TLS, clusters, _tls)
+    cluster_credentials = _files(read, CREDENTIALS, clusters, _credentials)
     origins = read.words("CONSOLE_TRUSTED_ORIGINS")
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
@@ -185,8 +191,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         clusters=clusters,
         clusters_from=clusters_from,
         cluster_marks=cluster_marks,
-        cluster_tls_files=tls_files,
         cluster_tls=cluster_tls,
+        cluster_credentials=cluster_credentials,
         redis_url=redis_url,
         database_url=database_url,
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
@@ -252,23 +258,34 @@ def _marks(read: _Reader, clusters: Mapping[str, str]) -> dict[str, ClusterMark]
     return marks
 
 
-def _tls(read: _Reader, clusters: Mapping[str, str]) -> tuple[dict[str, str], dict[str, ClientTls]]:
-    """Parse `name=file;…` into `{name: file}` and `{name: settings of the file}`."""
-    files: dict[str, str] = {}
-    settings: dict[str, ClientTls] = {}
-    for entry in filter(None, (part.strip() for part in read.text(TLS).split(";"))):
+def _files(
+    read: _Reader, variable: str, clusters: Mapping[str, str], load: Callable[[str], T]
+) -> dict[str, T]:
+    """Parse `name=file;…` into `{name: load(file)}`; `load` raises ClientError."""
+    loaded: dict[str, T] = {}
+    for entry in filter(None, (part.strip() for part in read.text(variable).split(";"))):
         name, _, file = (part.strip() for part in entry.partition("="))
         if name not in clusters or not file:
-            read.complain(TLS, entry, "cluster=file")
+            read.complain(variable, entry, "cluster=file")
             continue
         try:
-            found = ClientTls.from_file(file)
-            found.context()
+            loaded[name] = load(file)
         except ClientError as problem:
-            read.complain(TLS, entry, str(problem))
-            continue
-        files[name], settings[name] = file, found
-    return files, settings
+            read.complain(variable, entry, str(problem))
+    return loaded
+
+
+def _tls(file: str) -> tuple[str, ClientTls]:
+    found = ClientTls.from_file(file)
+    found.context()
+    return file, found
+
+
+def _credentials(file: str) -> Credentials:
+    found = Credentials.from_file(Path(file))
+    if found is None:
+        raise ClientError(f"a file with accessKey and secretKey; {file} has neither")
+    return found
 
 
 def _clusters(read: _Reader) -> tuple[dict[str, str], str]:

@@ -25,6 +25,7 @@ from core_broker.message.properties import (
     PROPERTY_TRANSACTION_PREPARED,
 )
 from core_broker.message.topics import TRACE_TOPIC
+from core_broker.remoting.client import RpcHook
 from core_broker.remoting.tls_client import ClientTls
 from trace.codec import (
     EndTransaction,
@@ -57,13 +58,21 @@ _numbers = itertools.count(1)
 class TraceHook:
     """Records traces of a producer or consumer: ``Producer(group, addr, hooks=[TraceHook()])``.
 
-    One hook serves one client, and needs its ``tls``. ``sent`` and ``dropped`` count records.
+    One hook serves one client, and needs the client's ``rpc_hooks`` and ``tls``. ``sent`` and
+    ``dropped`` count records.
     """
 
-    def __init__(self, topic: str = TRACE_TOPIC, *, tls: ClientTls | None = None) -> None:
+    def __init__(
+        self,
+        topic: str = TRACE_TOPIC,
+        *,
+        rpc_hooks: Sequence[RpcHook] = (),
+        tls: ClientTls | None = None,
+    ) -> None:
         self.sent = 0
         self.dropped = 0
         self._topic = topic
+        self._rpc_hooks = rpc_hooks
         self._tls = tls
         self._waiting: deque[Sequence[TraceRecord]] = deque()
         self._producer: Producer | None = None
@@ -75,7 +84,9 @@ class TraceHook:
         if self._producer is not None:
             raise ClientError("A TraceHook serves one client; give each its own.")
         inner_group = f"{GROUP_PREFIX}-{group}-{role}-{next(_numbers)}"
-        self._producer = Producer(inner_group, namesrv_addr, tls=self._tls)
+        self._producer = Producer(
+            inner_group, namesrv_addr, rpc_hooks=self._rpc_hooks, tls=self._tls
+        )
         await self._producer.start()
         self._flushes.start()
 

@@ -31,6 +31,7 @@ from console.gateway.engine.errors import (
 from console.gateway.engine.known_brokers import KnownBroker
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.engine.signing import Credentials
 
 __all__ = [
     "AlreadyExists",
@@ -41,6 +42,7 @@ __all__ = [
     "Cluster",
     "ClusterSession",
     "ClusterUnreachable",
+    "Credentials",
     "Gateway",
     "GatewayError",
     "KnownBroker",

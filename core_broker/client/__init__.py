@@ -11,6 +11,7 @@ from core_broker.client.consumer.process_queue import CacheLimits
 from core_broker.client.consumer.pull_consumer import PullConsumer
 from core_broker.client.consumer.push_consumer import PushConsumer
 from core_broker.client.consumer.settings import ConsumerSettings, LitePullSettings
+from core_broker.client.credentials import Credentials
 from core_broker.client.hooks import ClientHook, ConsumeContext, EndTransactionContext, SendContext
 from core_broker.client.producer import Producer
 from core_broker.client.producer_settings import ProducerSettings
@@ -54,6 +55,7 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "ConsumeStatus",
     "ConsumerSettings",
+    "Credentials",
     "EndTransactionContext",
     "LitePullConsumer",
     "LitePullSettings",

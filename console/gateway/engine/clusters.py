@@ -13,6 +13,7 @@ from console.gateway.engine.known_brokers import BrokerMemory, BrokerRef, KnownB
 from console.gateway.engine.loop import GatewayLoop
 from console.gateway.engine.questions import Command, Question
 from console.gateway.engine.session import ClusterSession
+from console.gateway.engine.signing import CredentialStore, Signing
 from console.gateway.engine.watch import Watch
 
 P = ParamSpec("P")
@@ -33,6 +34,8 @@ class Cluster:
         session: Callable[[], Awaitable[ClusterSession]],
         known: KnownBrokers,
         memory: BrokerMemory | None,
+        signing: Signing,
+        store: CredentialStore | None,
     ) -> None:
         self.name = name
         self.namesrv_addr = namesrv_addr
@@ -40,6 +43,9 @@ class Cluster:
         self._session = session
         self._known = known
         self._memory = memory
+        self._store = store
+        #: The credentials that sign the requests to the cluster.
+        self.signing = signing
 
     def __str__(self) -> str:
         return self.name
@@ -47,7 +53,7 @@ class Cluster:
     def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Ask from a thread. Blocks until the answer or the question's deadline."""
         timeout_s = question.deadline_ms / 1000 + WAIT_SLACK_S
-        self._load_known()
+        self._load()
         try:
             return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
         finally:
@@ -57,8 +63,8 @@ class Cluster:
         self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> Answer[T]:
         """Ask from another event loop, such as the web server's."""
-        if self._memory is not None and self._known.load_due(now_ms()):
-            await database_sync_to_async(self._load_known)()
+        if self._load_due():
+            await database_sync_to_async(self._load)()
         work = self._ask(question, *args, **kwargs)
         try:
             return await asyncio.wrap_future(self._loop.submit(work))
@@ -69,7 +75,7 @@ class Cluster:
     def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a command from a thread. Blocks until its result or its deadline."""
         timeout_s = command.deadline_ms / 1000 + WAIT_SLACK_S
-        self._load_known()
+        self._load()
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
 
     def forget_in_memory(self, ref: BrokerRef) -> None:
@@ -77,9 +83,17 @@ class Cluster:
         if self._memory is not None:
             self._memory.forget(self.name, ref)
 
-    def _load_known(self) -> None:
+    def _load_due(self) -> bool:
+        at_ms = now_ms()
+        return (self._memory is not None and self._known.load_due(at_ms)) or (
+            self._store is not None and self.signing.load_due(at_ms)
+        )
+
+    def _load(self) -> None:
         if self._memory is not None:
             self._known.load(self._memory, self.name, now_ms())
+        if self._store is not None:
+            self.signing.load(self._store, self.name, now_ms())
 
     def _save_known(self) -> None:
         if self._memory is not None:
@@ -100,8 +114,11 @@ class Gateway:
         self._sessions: dict[tuple[str, str], tuple[asyncio.AbstractEventLoop, ClusterSession]] = {}
         self._watches: dict[ClusterSession, Watch] = {}
         self._known: dict[tuple[str, str], KnownBrokers] = {}
+        self._signings: dict[str, Signing] = {}
         #: Storage of the known brokers; None: the table ends with the process.
         self.memory: BrokerMemory | None = None
+        #: Storage of the credentials of clusters; None: only those of the environment.
+        self.credentials: CredentialStore | None = None
         #: The question repeated while a cluster is in use; None: no watch.
         self.watched: Question[[], Any] | None = None
 
@@ -111,7 +128,14 @@ class Gateway:
             raise UnknownCluster(name)
         known = self._known.setdefault((name, addr), KnownBrokers())
         return Cluster(
-            name, addr, self._loop, lambda: self._session(name, addr), known, self.memory
+            name,
+            addr,
+            self._loop,
+            lambda: self._session(name, addr),
+            known,
+            self.memory,
+            self._signing(name),
+            self.credentials,
         )
 
     def clusters(self) -> list[Cluster]:
@@ -123,6 +147,11 @@ class Gateway:
             self._loop.wait(self._close_sessions(), WAIT_SLACK_S)
         self._loop.stop()
         self._known.clear()
+        self._signings.clear()
+
+    def _signing(self, name: str) -> Signing:
+        fixed = settings.CONSOLE_CLUSTER_CREDENTIALS.get(name)
+        return self._signings.setdefault(name, Signing(fixed))
 
     async def _session(self, name: str, namesrv_addr: str) -> ClusterSession:
         """Return the session of a cluster on this event loop; a forked process has its own loop."""
@@ -131,7 +160,7 @@ class Gateway:
         if session is None or opened_on is not running:
             known = self._known.setdefault((name, namesrv_addr), KnownBrokers())
             tls = settings.CONSOLE_CLUSTER_TLS.get(name)
-            session = ClusterSession(name, namesrv_addr, known, tls)
+            session = ClusterSession(name, namesrv_addr, known, tls, self._signing(name))
             self._sessions[name, namesrv_addr] = (running, session)
         if self.watched is not None:
             self._watches.setdefault(session, Watch(session, self.watched)).extend()

@@ -28,6 +28,7 @@ from console.gateway.engine.last_answers import Key, LastAnswers
 from console.gateway.engine.liveness import Liveness
 from console.gateway.engine.own_reads import OwnReads
 from console.gateway.engine.questions import Command, Question
+from console.gateway.engine.signing import Signing
 from core_broker.client import AdminClient, ClientTls
 from core_broker.errors import (
     ClientError,
@@ -64,12 +65,18 @@ class ClusterSession:
         namesrv_addr: str,
         known: KnownBrokers | None = None,
         tls: ClientTls | None = None,
+        signing: Signing | None = None,
     ) -> None:
         self.cluster = cluster
         self.namesrv_addr = namesrv_addr
         #: TLS settings of all clients of the session.
         self.tls = tls
-        self.admin = AdminClient(namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS, tls=tls)
+        self._signing = Signing() if signing is None else signing
+        #: RPC hooks of all clients of the session: they sign the requests.
+        self.rpc_hooks = (self._signing,)
+        self.admin = AdminClient(
+            namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS, rpc_hooks=self.rpc_hooks, tls=tls
+        )
         self.answers = AnswerCache()
         self.own_reads = OwnReads()
         self.known = KnownBrokers() if known is None else known
@@ -112,7 +119,7 @@ class ClusterSession:
 
     async def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Ask the cluster, or return the shared answer of an equal question (see `AnswerCache`)."""
-        key = (question, args, tuple(sorted(kwargs.items())))
+        key = (question, args, tuple(sorted(kwargs.items())), self._signing.generation)
 
         async def ask() -> Partial[T]:
             return await self._within(question, question.run, *args, **kwargs)

@@ -145,7 +145,8 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
     if dry_run:
         message_of(draft)
         return ()
-    hooks = [TraceHook(tls=session.tls)] if draft.trace else []
+    traces = TraceHook(rpc_hooks=session.rpc_hooks, tls=session.tls)
+    hooks = [traces] if draft.trace else []
     settings = ProducerSettings(retry_times=0)  # a retry could store the message twice
     if draft.type is MessageType.TRANSACTION:
         state = _STATES[draft.outcome]
@@ -156,6 +157,7 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
             execute=_always(state),
             check=_always(LocalTransactionState.UNKNOW),
             settings=settings,
+            rpc_hooks=session.rpc_hooks,
             tls=session.tls,
         )
         async with transactions:
@@ -165,7 +167,12 @@ async def send(session: ClusterSession, draft: Draft, *, dry_run: bool = False) 
             ]
     else:
         async with Producer(
-            draft.producer_group, session.namesrv_addr, hooks, settings=settings, tls=session.tls
+            draft.producer_group,
+            session.namesrv_addr,
+            hooks,
+            settings=settings,
+            rpc_hooks=session.rpc_hooks,
+            tls=session.tls,
         ) as p:
             results = await _send_plain(p, draft, queue)
     return tuple(sent for result in results for sent in _sent(result))

@@ -4,11 +4,13 @@ from django.urls import path
 
 from console.services.clusters import api
 from console.services.clusters.settings_api import BrokerSettings
+from console.services.clusters.signing import CredentialsResource
 
 urlpatterns = [
     path("load", api.LoadNow.as_view(), name="api-load"),
     path("brokers", api.BrokerList.as_view(), name="api-brokers"),
     path("brokers/<name:broker>", api.BrokerOne.as_view(), name="api-broker"),
     path("broker-settings", BrokerSettings.as_view(), name="api-broker-settings"),
+    path("credentials", CredentialsResource.as_view(), name="api-credentials"),
     path("name-servers", api.NameServerList.as_view(), name="api-name-servers"),
 ]

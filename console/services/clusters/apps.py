@@ -15,7 +15,9 @@ class ClustersConfig(AreaConfig):
     start = "overview"
 
     def ready(self) -> None:
+        from console.services.clusters.credentials import DatabaseCredentials
         from console.services.clusters.memory import DatabaseMemory
 
         gateway.memory = DatabaseMemory()
+        gateway.credentials = DatabaseCredentials()
         gateway.watched = broker_rows

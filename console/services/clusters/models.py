@@ -1,8 +1,11 @@
-"""The brokers that the console has seen; the gateway keeps the table (`KnownBrokers`)."""
+"""What the gateway keeps over restarts: the brokers that the console has seen (`KnownBrokers`), and
+the credentials of clusters (`Signing`).
+"""
 
 from django.db import models
 
 NAME_CHARS_MAX = 255
+ACCESS_KEY_CHARS_MAX = 255
 
 
 class KnownBroker(models.Model):
@@ -26,3 +29,17 @@ class KnownBroker(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} ({self.broker_id}) of {self.cluster}"
+
+
+class ClusterCredentials(models.Model):
+    """The account that signs the console's requests to a cluster."""
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX, unique=True)
+    access_key = models.CharField(max_length=ACCESS_KEY_CHARS_MAX)
+    #: Secret key and security token, encrypted (`credentials.py`).
+    encrypted = models.TextField()
+    changed_ms = models.BigIntegerField()
+    changed_by = models.CharField(max_length=NAME_CHARS_MAX, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.access_key} of {self.cluster}"

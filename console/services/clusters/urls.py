@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.services.clusters import configuration, views
 from console.services.clusters.forgetting import ForgetPage
+from console.services.clusters.signing import CredentialsPage
 
 app_name = "clusters"
 
@@ -20,5 +21,6 @@ urlpatterns = [
         configuration.SettingUndoPage.as_view(),
         name="undo",
     ),
+    path("credentials/", CredentialsPage.as_view(), name="credentials"),
     path("name-servers/", views.NameServersPage.as_view(), name="name-servers"),
 ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from console.environment import ClusterMark, EnvironmentProblem, read_environment
-from core_broker.client import ClientTls
+from core_broker.client import ClientTls, Credentials
 
 
 def read(tmp_path: Path, **variables: str):
@@ -95,8 +95,7 @@ def test_clusters_with_tls_have_files(tmp_path: Path) -> None:
     file = tmp_path / "tls.properties"
     file.write_text("tls.client.checkHostName=true\n")
     found = read(tmp_path, CONSOLE_CLUSTERS="a=h:1;b=h:2", CONSOLE_CLUSTER_TLS=f"b={file}")
-    assert found.cluster_tls == {"b": ClientTls(check_host_name=True)}
-    assert found.cluster_tls_files == {"b": str(file)}
+    assert found.cluster_tls == {"b": (str(file), ClientTls(check_host_name=True))}
 
 
 @pytest.mark.parametrize(
@@ -173,3 +172,31 @@ def test_a_home_that_is_a_file_names_the_settings(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentProblem, match=r"GANTRY_HOME .* SECRET_KEY"):
         read_environment({"GANTRY_HOME": str(tmp_path / "file")})
+
+
+def test_credentials_of_clusters_come_from_files(tmp_path: Path) -> None:
+    file = tmp_path / "tools.yml"
+    file.write_text("accessKey: root\nsecretKey: secret-of-root\n")
+    found = read_environment(
+        {
+            "CONSOLE_CLUSTERS": "a=host:9876; b=host:9877",
+            "CONSOLE_CLUSTER_CREDENTIALS": f"b={file}",
+            "GANTRY_HOME": str(tmp_path),
+        }
+    )
+    assert found.cluster_credentials == {"b": Credentials("root", "secret-of-root")}
+    assert "secret-of-root" not in repr(found)
+
+
+@pytest.mark.parametrize("text", ["", "accessKey: root\n", "- a\n- b\n", "\x00"])
+def test_a_file_without_keys_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "tools.yml"
+    file.write_text(text)
+    with pytest.raises(EnvironmentProblem, match=r"CONSOLE_CLUSTER_CREDENTIALS.*tools\.yml"):
+        read_environment(
+            {
+                "CONSOLE_CLUSTERS": "a=host:9876",
+                "CONSOLE_CLUSTER_CREDENTIALS": f"a={file}",
+                "GANTRY_HOME": str(tmp_path),
+            }
+        )

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from core_broker.client.acl import AclRpcHook
+from core_broker.client.credentials import read_flat_yaml
 from core_broker.errors import ClientError
-from core_broker.mqadmin.credentials import read_flat_yaml, signing_hooks
+from core_broker.mqadmin.credentials import signing_hooks
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,8 @@ Commands, on its standard input:
         optional "transactions":true                             -> checked, for a check-back
         optional "trace":true, to write trace records (Java)
     {"do":"send","topic":T,"messages":[M,…]}                     -> sent or error, per message
+        "produce" and "consume" with optional "account":A and "secret":S sign all requests
+        (Java, Go, C++)
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…

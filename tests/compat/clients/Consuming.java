@@ -10,6 +10,7 @@ import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -23,7 +24,8 @@ final class Consuming {
     void start(JSONObject command) throws Exception {
         fails = command.getBooleanValue("fails");
         consumer = new DefaultMQPushConsumer(
-            command.getString("group"), command.getBooleanValue("trace"), null);
+            command.getString("group"), Signing.hook(command),
+            new AllocateMessageQueueAveragely(), command.getBooleanValue("trace"), null);
         consumer.setNamesrvAddr(command.getString("namesrv"));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         if (command.getBooleanValue("broadcasting")) {

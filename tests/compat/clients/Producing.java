@@ -26,11 +26,11 @@ final class Producing {
         boolean traces = command.getBooleanValue("trace");
         if (command.getBooleanValue("transactions")) {
             TransactionMQProducer transactions =
-                new TransactionMQProducer(null, group, null, traces, null);
+                new TransactionMQProducer(null, group, Signing.hook(command), traces, null);
             transactions.setTransactionListener(new KeyDecides());
             producer = transactions;
         } else {
-            producer = new DefaultMQProducer(group, traces, null);
+            producer = new DefaultMQProducer(group, Signing.hook(command), traces, null);
         }
         producer.setNamesrvAddr(command.getString("namesrv"));
         producer.start();

@@ -40,8 +40,10 @@ class Driver:
         self.consumer: Any = None
         self.fails = False
 
-    def produce(self, namesrv: str, group: str) -> None:
+    def produce(self, namesrv: str, group: str, account: str = "", secret: str = "") -> None:
         self.producer = Producer(group)
+        if account:
+            self.producer.set_session_credentials(account, secret, "")
         self.producer.set_namesrv_addr(namesrv)
         self.producer.start()
         say("ready")
@@ -66,10 +68,14 @@ class Driver:
         fails: bool = False,
         orderly: bool = False,
         broadcasting: bool = False,
+        account: str = "",
+        secret: str = "",
     ) -> None:
         self.fails = fails
         model = MessageModel.BROADCASTING if broadcasting else MessageModel.CLUSTERING
         self.consumer = PushConsumer(group, orderly, model)
+        if account:
+            self.consumer.set_session_credentials(account, secret, "")
         self.consumer.set_namesrv_addr(namesrv)
         self.consumer.subscribe(topic, self._received, expression)
         self.consumer.start()

@@ -28,6 +28,7 @@ type message struct {
 
 type command struct {
 	Do, Namesrv, Group, Topic, Expression, Body string
+	Account, Secret                             string
 	Fails, Sql, Orderly, Broadcasting           bool
 	Transactions, Replies                       bool
 	Messages                                    []message
@@ -58,6 +59,11 @@ func must(err error) {
 	}
 }
 
+// The account of the requests; an empty account signs nothing.
+func credentials(c command) primitive.Credentials {
+	return primitive.Credentials{AccessKey: c.Account, SecretKey: c.Secret}
+}
+
 var pushing rocketmq.PushConsumer
 
 func consume(c command) {
@@ -73,6 +79,7 @@ func consume(c command) {
 		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
 		consumer.WithConsumerModel(model),
 		consumer.WithConsumerOrder(c.Orderly),
+		consumer.WithCredentials(credentials(c)),
 	)
 	must(err)
 	kind := consumer.TAG

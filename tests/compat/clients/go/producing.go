@@ -57,6 +57,7 @@ func (keyDecides) CheckLocalTransaction(m *primitive.MessageExt) primitive.Local
 func produce(c command) {
 	options := []producer.Option{
 		producer.WithGroupName(c.Group),
+		producer.WithCredentials(credentials(c)),
 		producer.WithNsResolver(primitive.NewPassthroughResolver([]string{c.Namesrv})),
 		producer.WithInstanceName(fmt.Sprintf("producer-%d", os.Getpid())),
 		producer.WithQueueSelector(byShard{producer.NewRoundRobinQueueSelector()}),

@@ -49,6 +49,7 @@ _MAGIC_BYTES: Final = 4
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Bytes of a file that are searched for a record at once.
 SEARCH_BYTES: Final = 1 << 20
+_ZEROS: Final = bytes(SEARCH_BYTES + _MAGIC_BYTES - 1)
 #: Maximum timestamp, ms: the end of the year 9999.
 _TIME_MS_MAX: Final = 253_402_300_799_999
 _NAME: Final = re.compile(r"\d{20}")
@@ -174,7 +175,10 @@ class _Scanner:
         """
         for begin in range(at, end, SEARCH_BYTES):
             first, after = begin + MAGIC_AT, min(begin + SEARCH_BYTES, end) + MAGIC_AT
-            for match in _MAGIC.finditer(self._log[first : after + _MAGIC_BYTES - 1]):
+            searched = self._log[first : after + _MAGIC_BYTES - 1]
+            if _is_zero(searched):
+                continue
+            for match in _MAGIC.finditer(searched):
                 found = begin + match.start()
                 if self.record(found) is not None:
                     return found
@@ -191,9 +195,17 @@ class _Scanner:
     def used_bytes(self, at: int, end: int) -> int:
         """Number of bytes without the zeros at the end of the range."""
         while end > at:
-            begin = max(at, end - mmap.PAGESIZE * 256)
-            used = len(self._log[begin:end].rstrip(b"\0"))
-            if used:
-                return begin + used - at
+            begin = max(at, end - SEARCH_BYTES)
+            searched = self._log[begin:end]
+            if not _is_zero(searched):
+                return begin + len(searched.rstrip(b"\0")) - at
             end = begin
         return 0
+
+
+def _is_zero(data: bytes) -> bool:
+    """Whether all bytes are 0; at most SEARCH_BYTES bytes and a magic.
+
+    A comparison takes a hundredth of the time of a search.
+    """
+    return data == _ZEROS[: len(data)]

@@ -12,6 +12,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import ClientError
 from core_broker.message.model import MessageInner
 from core_broker.store import MessageStore
+from spark_jobs.sources import log_scan
 from spark_jobs.sources.commitlog import (
     LOG_COLUMNS,
     OPTION_NAMES,
@@ -137,7 +138,11 @@ def test_topic_time_and_columns(store: Path) -> None:
     assert rows(store / "commitlog", topics=frozenset({"nothing"})) == []
 
 
-def test_damage_is_skipped_and_counted(store: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("search_bytes", [SEARCH_BYTES, 61])
+def test_damage_is_skipped_and_counted(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, search_bytes: int
+) -> None:
+    monkeypatch.setattr(log_scan, "SEARCH_BYTES", search_bytes)
     whole = rows(store)
     files = copy_of(store, tmp_path)
     # A changed body, an impossible length, and a torn tail.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from core_broker.client import Credentials
 from core_broker.errors import ClientError
 from spark_jobs.jobs.compact import Compact, run_compact
 from spark_jobs.jobs.follow import run_follow
@@ -140,6 +141,12 @@ RETAIN_DAYS_OPTION = click.option(
     metavar="FILE",
     help="Use TLS, with the keys tls.client.* of a file like tls.properties.",
 )
+@click.option(
+    "--credentials",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Sign requests with accessKey and secretKey of a file like tools.yml.",
+)
 @click.option("--topic", default=TRACE_TOPIC, show_default=True, help="Topic with the traces.")
 @click.option(
     "--messages-per-round",
@@ -176,6 +183,7 @@ def ingest(
     namesrv: str,
     store: Path | None,
     tls_config: str,
+    credentials: Path | None,
     lake: Path,
     topic: str,
     messages_per_batch: int,
@@ -203,6 +211,7 @@ def ingest(
         events_only=events_only,
         store=store,
         tls_config_file=tls_config,
+        credentials=_credentials(credentials),
         retry_times_max=_limits(retry_times_max),
     )
 
@@ -340,6 +349,13 @@ def _visit() -> JobVisit | None:
 
 def _session_settings(run_dir: Path, master: str | None, conf: tuple[str, ...]) -> SessionSettings:
     return SessionSettings(run_dir.resolve(), chosen_master(master), _settings(conf))
+
+
+def _credentials(file: Path | None) -> Credentials | None:
+    try:
+        return Credentials.from_file(file) if file else None
+    except ClientError as error:
+        raise click.UsageError(f"--credentials: {error}") from None
 
 
 def _limits(entries: tuple[str, ...]) -> dict[str, int]:

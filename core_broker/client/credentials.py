@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from core_broker.client.acl import AclRpcHook
+from core_broker.durable_files import replace_file
 from core_broker.errors import ClientError
 
 #: Bytes read of a file with keys; the rest is ignored.
@@ -53,6 +54,17 @@ class Credentials:
         except ClientError as problem:
             raise ClientError(f"{path}: {problem}") from None
 
+    def save(self, path: Path) -> None:
+        """Write a file for `from_file` that only the owner can read.
+
+        Raises OSError, and ClientError for a key that the format cannot hold.
+        """
+        values = {"accessKey": self.access_key, "secretKey": self.secret_key}
+        if self.security_token:
+            values["securityToken"] = self.security_token
+        lines = [f"{name}: {_quoted(value)}\n" for name, value in values.items()]
+        replace_file(path, ["".join(lines).encode()], is_private=True)
+
 
 def read_flat_yaml(text: str) -> dict[str, str]:
     """Return the ``key: value`` lines of a flat YAML file, without quotes and comments."""
@@ -70,3 +82,10 @@ def _scalar(text: str) -> str:
         if text.startswith(quote) and (end := text.find(quote, 1)) > 0:
             return text[1:end]
     return text.partition(" #")[0].strip()
+
+
+def _quoted(text: str) -> str:
+    for form in (f'"{text}"', f"'{text}'", text):
+        if read_flat_yaml(f"key: {form}") == {"key": text}:
+            return form
+    raise ClientError("A key with line breaks, or with both kinds of quotes, cannot be saved.")

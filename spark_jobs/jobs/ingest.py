@@ -7,14 +7,14 @@ and without duplicates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core_broker.client import ClientTls
+from core_broker.client import AclRpcHook, ClientTls, Credentials
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
 from spark_jobs.sources.log_scan import LogSlice, log_slices
@@ -68,6 +68,13 @@ class Ingest:
     tls_config_file: str = ""
     #: Retries before the dead letter, for groups whose clients set their own limit.
     retry_times_max: Mapping[str, int] = field(default_factory=dict)
+    #: Keys that sign the requests; None for unsigned requests.
+    credentials: Credentials | None = None
+
+    @property
+    def hooks(self) -> list[AclRpcHook]:
+        """The hooks that sign the requests of a client."""
+        return [self.credentials.hook()] if self.credentials else []
 
     @property
     def tls(self) -> ClientTls | None:
@@ -115,7 +122,7 @@ def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     limits = dict(snapshot.retry_times_max)
     if not job.store:
         limits |= fetch_retry_limits(
-            job.namesrv, retry_timeout_ms=job.retry_timeout_ms, tls=job.tls
+            job.namesrv, retry_timeout_ms=job.retry_timeout_ms, hooks=job.hooks, tls=job.tls
         )
     return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
 
@@ -154,7 +161,11 @@ def new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRan
     """The unread range of each queue; sets the note of `result` when there is none."""
     try:
         bounds = fetch_bounds(
-            job.namesrv, job.topic, retry_timeout_ms=job.retry_timeout_ms, tls=job.tls
+            job.namesrv,
+            job.topic,
+            retry_timeout_ms=job.retry_timeout_ms,
+            hooks=job.hooks,
+            tls=job.tls,
         )
     except TopicMissingError as missing:
         result.note = f"{missing} The first client that traces its messages creates the topic."
@@ -246,6 +257,7 @@ def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":
         retry_timeout_ms=job.retry_timeout_ms,
         fail_on_data_loss=False,
         tls_config_file=job.tls_config_file,
+        **(asdict(job.credentials) if job.credentials else {}),
     )
     parts = slices(ranges, job.rows_per_task)
     return [partial(read_range, options, part, MESSAGE_COLUMNS) for part in parts]

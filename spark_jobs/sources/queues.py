@@ -137,7 +137,11 @@ async def _offset_at(admin: AdminClient, topic: str, queue: QueueBounds, time_ms
 
 
 def fetch_retry_limits(
-    namesrv: str, *, retry_timeout_ms: int = 60_000, tls: ClientTls | None = None
+    namesrv: str,
+    *,
+    retry_timeout_ms: int = 60_000,
+    hooks: Sequence[AclRpcHook] = (),
+    tls: ClientTls | None = None,
 ) -> dict[str, int]:
     """Maximum retries of the cluster's groups, without the groups that use the default.
 
@@ -146,7 +150,7 @@ def fetch_retry_limits(
 
     async def request() -> dict[str, int]:
         limits: dict[str, int] = {}
-        async with AdminClient(namesrv, tls=tls) as admin:
+        async with AdminClient(namesrv, rpc_hooks=hooks, tls=tls) as admin:
             cluster = await with_retries(
                 admin.cluster_info, retry_timeout_ms, "requesting the brokers"
             )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from channels.db import database_sync_to_async
@@ -77,6 +78,18 @@ class Cluster:
         timeout_s = command.deadline_ms / 1000 + WAIT_SLACK_S
         self._load()
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
+
+    def save_credentials(self, path: Path) -> bool:
+        """Write the keys that sign the requests to a private file, for a program that asks the
+        cluster; return False without keys.
+
+        Reads the database. Raises OSError, and ClientError as `Credentials.save`.
+        """
+        self._load()
+        credentials = self.signing.current
+        if credentials is not None:
+            credentials.save(path)
+        return credentials is not None
 
     def forget_in_memory(self, ref: BrokerRef) -> None:
         """Remove a broker from the storage; `forget_broker` ends the entry of this process."""

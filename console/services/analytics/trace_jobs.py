@@ -1,16 +1,20 @@
 """Trace jobs: the Spark programs of the trace lake (`python -m spark_jobs …`) as job kinds."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from console.gateway import gateway
 from console.services.analytics.day_rollups import write_day_rollups
 from console.services.jobs import kinds
 from console.services.jobs.control import Control
 from console.services.jobs.models import Job
-from console.services.jobs.paths import lake_of
+from console.services.jobs.paths import job_credentials, lake_of
 from console.services.jobs.reports import Done, Progress
 from console.services.jobs.spark import session_arguments
 from console.services.jobs.spark_program import run_spark_program
@@ -89,7 +93,9 @@ def run_spark(job: Job, control: Control) -> Done:
     cluster_inputs = {"namesrv": namesrv, "master": settings.SPARK_MASTER or "local[*]"}
     job.inputs = {**job.inputs, **cluster_inputs, "lake": str(lake_of(job.cluster))}
     job.save(update_fields=["inputs"])
-    done = run_spark_program(job, control, arguments_of(job.kind, job.cluster, namesrv))
+    with _credentials(job) as file:
+        arguments = arguments_of(job.kind, job.cluster, namesrv, file)
+        done = run_spark_program(job, control, arguments)
     last = Progress(stage="summaries", percent=SUMMARIES_PERCENT, done=done.done, total=job.total)
     days = write_day_rollups(job.cluster, lambda: control.report(last))
     return Done(done=done.done, outputs={**done.outputs, "days": days}, note=done.note)
@@ -103,11 +109,26 @@ def _has_earlier_run(job: Job) -> bool:
     return others.filter(earlier).exists()
 
 
-def arguments_of(kind: str, cluster: str, namesrv: str) -> list[str]:
+@contextmanager
+def _credentials(job: Job) -> Iterator[Path | None]:
+    """A private file with the keys that sign the job's requests to brokers; None without keys."""
+    path = job_credentials(job.cluster)
+    try:
+        is_signing = job.kind == INGEST and gateway.cluster(job.cluster).save_credentials(path)
+        yield path if is_signing else None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def arguments_of(
+    kind: str, cluster: str, namesrv: str, credentials: Path | None = None
+) -> list[str]:
     """The command line of a job kind, after `python -m spark_jobs`."""
     source = ["--namesrv", namesrv] if kind == INGEST else []
     if kind == INGEST and (tls_file := settings.CONSOLE_CLUSTER_TLS_FILES.get(cluster)):
         source += ["--tls-config", tls_file]
+    if credentials:
+        source += ["--credentials", str(credentials)]
     retention = ["--retain-days", str(settings.LAKE_DAYS)] if kind in (INGEST, COMPACT) else []
     return [
         kind,

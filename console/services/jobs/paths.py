@@ -20,6 +20,11 @@ def spark_socket() -> Path:
     return Path(settings.GANTRY_HOME) / "run" / "spark.sock"
 
 
+def job_credentials(cluster: str) -> Path:
+    """The keys of the running Spark job of a cluster; absent without a job."""
+    return Path(settings.GANTRY_HOME) / "run" / f"credentials-{cluster}.yml"
+
+
 def spark_service_log() -> Path:
     """Output of the Spark service; every start of the service empties the file."""
     return Path(settings.GANTRY_HOME) / "logs" / "spark-service.log"

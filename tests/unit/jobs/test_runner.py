@@ -10,11 +10,12 @@ from pytest_django.fixtures import Settings
 
 from console.services.analytics import trace_jobs
 from console.services.jobs import control, kinds, ledger, runner
-from console.services.jobs.control import Listener
+from console.services.jobs.control import Control, Listener
 from console.services.jobs.models import Job, Origin
 from console.services.jobs.program import run_program
 from console.services.jobs.reports import Done
 from console.services.jobs.states import State
+from core_broker.client import Credentials
 
 pytestmark = pytest.mark.django_db
 
@@ -157,6 +158,31 @@ def test_the_command_names_the_tls_file_of_the_cluster(settings: Settings) -> No
     command = trace_jobs.arguments_of("ingest", "prod", "h:9876")
     assert command[command.index("--tls-config") + 1] == "/etc/prod-tls.properties"
     assert "--tls-config" not in trace_jobs.arguments_of("ingest", "local", "h:9876")
+
+
+def test_the_keys_of_the_cluster_are_in_a_private_file_during_the_job(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings.GANTRY_HOME = tmp_path
+    settings.CONSOLE_CLUSTERS = {"signed": "h:9876"}
+    keys = Credentials("console", "s3cret")
+    settings.CONSOLE_CLUSTER_CREDENTIALS = {"signed": keys}
+    files: list[Path] = []
+
+    def run_program(job: Job, control: Control, arguments: list[str]) -> Done:
+        assert not any("s3cret" in argument for argument in arguments)
+        files.append(Path(arguments[arguments.index("--credentials") + 1]))
+        assert Credentials.from_file(files[0]) == keys
+        assert files[0].stat().st_mode & 0o777 == 0o600
+        return Done(done=1)
+
+    monkeypatch.setattr(trace_jobs, "run_spark_program", run_program)
+    monkeypatch.setattr(trace_jobs, "write_day_rollups", lambda cluster, progress: 0)
+    job = ledger.enqueue("signed", trace_jobs.INGEST, by=None, origin=Origin.PERSON)
+    runner.run(job.pk, notify=lambda job: None)
+    job.refresh_from_db()
+    assert (job.state, job.error) == (State.SUCCEEDED, "")
+    assert not files[0].exists()
 
 
 def test_jobs_of_one_lake_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:

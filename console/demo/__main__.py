@@ -1,4 +1,6 @@
-"""`python -m console.demo HOST:PORT`: runs the shop on a cluster until SIGINT or SIGTERM."""
+"""`python -m console.demo HOST:PORT [FILE]`: runs the shop on a cluster until SIGINT or SIGTERM.
+
+FILE has the keys that sign requests, as RocketMQ's conf/tools.yml."""
 
 import asyncio
 import logging
@@ -6,10 +8,20 @@ import random
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 from console.demo import shop
-from core_broker.client import AdminClient, ConsumerSettings, ConsumeStatus, Producer, PushConsumer
+from core_broker.client import (
+    AclRpcHook,
+    AdminClient,
+    ConsumerSettings,
+    ConsumeStatus,
+    Credentials,
+    Producer,
+    PushConsumer,
+)
 from core_broker.errors import GantryError
 from core_broker.message.model import MessageExt
 from trace.hooks import TraceHook
@@ -20,24 +32,25 @@ REPORT_EVERY_S = 60.0
 PRODUCER_GROUP = "shop"
 
 
-async def run(namesrv_addr: str) -> None:
-    await declare(namesrv_addr)
+async def run(namesrv_addr: str, rpc_hooks: Sequence[AclRpcHook]) -> None:
+    await declare(namesrv_addr, rpc_hooks)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with AsyncExitStack() as running:
         for subscriber in shop.SUBSCRIBERS:
-            await running.enter_async_context(consumer(subscriber, namesrv_addr))
-        producer = Producer(PRODUCER_GROUP, namesrv_addr, hooks=[TraceHook()])
+            await running.enter_async_context(consumer(subscriber, namesrv_addr, rpc_hooks))
+        hooks = [TraceHook(rpc_hooks=rpc_hooks)]
+        producer = Producer(PRODUCER_GROUP, namesrv_addr, hooks, rpc_hooks=rpc_hooks)
         await running.enter_async_context(producer)
         sys.stdout.write("demo: running\n")
         sys.stdout.flush()
         await send_until(stopping, producer)
 
 
-async def declare(namesrv_addr: str) -> None:
+async def declare(namesrv_addr: str, rpc_hooks: Sequence[AclRpcHook]) -> None:
     """Create the topics and groups on every broker, so that pages show them from the start."""
-    async with AdminClient(namesrv_addr) as admin:
+    async with AdminClient(namesrv_addr, rpc_hooks=rpc_hooks) as admin:
         cluster = await admin.cluster_info()
         for broker in cluster.broker_addr_table.values():
             for addr in broker.broker_addrs.values():
@@ -47,10 +60,18 @@ async def declare(namesrv_addr: str) -> None:
                     await admin.create_group(addr, group)
 
 
-def consumer(subscriber: shop.Subscriber, namesrv_addr: str) -> PushConsumer:
+def consumer(
+    subscriber: shop.Subscriber, namesrv_addr: str, rpc_hooks: Sequence[AclRpcHook]
+) -> PushConsumer:
     # A consumer sends the retry limit with each failed message; the broker applies the limit.
     settings = ConsumerSettings(max_reconsume_times=subscriber.retries_max)
-    consumer = PushConsumer(subscriber.group, namesrv_addr, [TraceHook()], settings=settings)
+    consumer = PushConsumer(
+        subscriber.group,
+        namesrv_addr,
+        [TraceHook(rpc_hooks=rpc_hooks)],
+        settings=settings,
+        rpc_hooks=rpc_hooks,
+    )
     for topic, expression in subscriber.subscriptions.items():
         consumer.subscribe(topic, expression)
 
@@ -104,13 +125,14 @@ def now_ms() -> int:
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        sys.stderr.write("usage: python -m console.demo HOST:PORT of the name server\n")
+    if len(sys.argv) not in (2, 3):
+        sys.stderr.write("usage: python -m console.demo HOST:PORT of the name server [FILE]\n")
         return 2
+    credentials = Credentials.from_file(Path(sys.argv[2])) if len(sys.argv) == 3 else None
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     for handler in logging.getLogger().handlers:
         handler.addFilter(mark_intended)
-    asyncio.run(run(sys.argv[1]))
+    asyncio.run(run(sys.argv[1], [credentials.hook()] if credentials else []))
     return 0
 
 

@@ -1,12 +1,13 @@
 """The home folder of Gantry: layout, lock, and the initial settings file.
 
-conf/broker.conf     the broker's settings, for the operator to edit
-store/               the broker's message store
-namesrv/             the name server's key-value settings
-valkey/              the embedded Valkey's data
-lake/                output of the trace jobs
-logs/                one bounded log per program
-run/                 lock, stamp of the set-up step, Valkey's settings
+conf/broker.conf            the broker's settings, for the operator to edit
+conf/tools.yml, conf/tls/   keys and certificates of a secured folder, see `access.py`
+store/                      the broker's message store
+namesrv/                    the name server's key-value settings
+valkey/                     the embedded Valkey's data
+lake/                       output of the trace jobs
+logs/                       one bounded log per program
+run/                        lock, stamp of the set-up step, Valkey's settings
 console.sqlite3, secret_key   database and secret key of the console
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from console.launcher import java, prepare
+from console.launcher.access import Access, is_secured, open_access
 from console.launcher.child import watch_without_threads
 from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
@@ -40,16 +41,22 @@ def main(arguments: Sequence[str], *, demo: bool = False) -> int:
 async def run(options: Options) -> None:
     watch_without_threads()
     ports = choose_ports(options)
-    plan = Plan(options, ports, plan_redis(os.environ, ports.redis))
+    is_wanted = is_secured(options.home) if options.secure is None else options.secure
+    access = open_access(options.home, options.host) if is_wanted else None
+    plan = Plan(options, ports, plan_redis(os.environ, ports.redis), access)
     services = plan.services(set_up=prepare.is_needed(options.home))
-    for line in introduction(options, ports, plan.redis):
+    if access:
+        access.write_client_env(plan.namesrv_addr)
+    for line in introduction(options, ports, plan.redis, access):
         say(line)
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
     url = f"http://{bracketed(options.host)}:{ports.console}"
     await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
 
 
-def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[str]:
+def introduction(
+    options: Options, ports: Ports, redis_plan: RedisPlan, access: Access | None
+) -> list[str]:
     """Return the start-up lines: one per listener and folder, and notices of missing functions."""
     host = bracketed(options.host)
     lines = [
@@ -66,6 +73,7 @@ def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[
         lines.append(f"  valkey       127.0.0.1:{ports.redis}")
     elif redis_plan.url:
         lines.append("  redis        as REDIS_URL says")
+    lines += access_lines(options.home, access)
     if options.with_demo:
         lines.append(
             "  demo         a shop; its group accounting rejects some payments on purpose, see the "
@@ -73,6 +81,21 @@ def introduction(options: Options, ports: Ports, redis_plan: RedisPlan) -> list[
         )
     notices = [redis_plan.notice, java.notice() if options.with_worker else None]
     return lines + [f"  note: {notice}" for notice in notices if notice]
+
+
+def access_lines(home: Path, access: Access | None) -> list[str]:
+    """Say who may connect, and with which files; the secret key only at the start that made it."""
+    if access is None:
+        opened = "  access       OPEN at this start: no access control, no TLS required"
+        return [opened] if is_secured(home) else []
+    lines = [
+        f"  access       signed requests over TLS; user {access.credentials.access_key}, "
+        f"keys in {access.tools_file}",
+        f"  clients      trust {access.trust_cert}; for mqadmin: . {access.client_env_file}",
+    ]
+    if access.is_new:
+        lines.append(f"  secret key   {access.credentials.secret_key}   (shown once)")
+    return lines
 
 
 def project_version() -> str:

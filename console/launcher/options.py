@@ -42,6 +42,8 @@ class Options:
     console_port: int = CONSOLE_PORT
     with_worker: bool = True
     with_demo: bool = False
+    #: None: as the home folder was started before.
+    secure: bool | None = None
 
 
 def parse_options(
@@ -98,6 +100,11 @@ def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Comm
             _port("--console-port", "console", console_port),
             click.Option(
                 ["--no-worker"], is_flag=True, help="no background jobs: no Celery, no Spark"
+            ),
+            click.Option(
+                ["--secure/--no-secure"],
+                default=None,
+                help="accept signed requests over TLS only; kept for later starts",
             ),
         ],
     )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from console.launcher import redis
+from console.launcher.access import Access
 from console.launcher.options import Options
 from console.launcher.ports import Ports
 from console.launcher.probes import bracketed, http_ready, redis_ready
@@ -69,12 +70,15 @@ def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
 
 
 class Plan:
-    """Builds the services from options, ports and the available Redis."""
+    """Builds the services from options, ports, the available Redis and the access control."""
 
-    def __init__(self, options: Options, ports: Ports, redis_plan: RedisPlan) -> None:
+    def __init__(
+        self, options: Options, ports: Ports, redis_plan: RedisPlan, access: Access | None = None
+    ) -> None:
         self._options = options
         self._ports = ports
         self.redis = redis_plan
+        self._access = access
         self._home = options.home
         self._near_host = ANY_ADDRESS.get(options.host, options.host)
         self.namesrv_addr = f"{bracketed(self._near_host)}:{ports.namesrv}"
@@ -111,6 +115,7 @@ class Plan:
                 "ROCKETMQ_BIND_ADDRESS": self._options.host,
                 "ROCKETMQ_KV_CONFIG_PATH": str(self._home / "namesrv" / "kvConfig.json"),
                 "ROCKETMQ_CONFIG_STORE_PATH": str(self._home / "namesrv" / "namesrv.properties"),
+                **(self._access.namesrv_env() if self._access else {}),
             },
             probe=http_ready(self._near_host, self._ports.namesrv_http),
             needed=True,
@@ -128,6 +133,8 @@ class Plan:
         }
         if self._options.host not in ANY_ADDRESS:
             env["ROCKETMQ_BROKER_IP1"] = self._options.host
+        if self._access:
+            env |= self._access.broker_env()
         return Service(
             name="broker",
             command=python("-m", "core_broker", "-c", str(conf), "-n", self.namesrv_addr),
@@ -220,9 +227,11 @@ class Plan:
         )
 
     def _demo(self) -> Service:
+        keys = (str(self._access.tools_file),) if self._access else ()
         return Service(
             name="demo",
-            command=python("-m", "console.demo", self.namesrv_addr),
+            command=python("-m", "console.demo", self.namesrv_addr, *keys),
+            env=self._access.client_env() if self._access else {},
             ready_line=re.compile(r"^demo: running"),
             after=("broker",),
             when_off="No sample messages are sent.",
@@ -238,6 +247,7 @@ class Plan:
             "REDIS_URL": self.redis.url or "",
             # Passed to the set-up step only.
             "GANTRY_ADMIN_PASSWORD": "",
+            **(self._access.console_env(os.environ) if self._access else {}),
         }
 
 

@@ -61,3 +61,9 @@ def test_an_unknown_host_is_a_usage_error(host: str, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         parse_options([f"--host={host}"], {})
     assert "--host: no address for" in capsys.readouterr().err
+
+
+def test_a_secured_cluster_is_asked_for_or_refused() -> None:
+    assert parse_options([], {}).secure is None
+    assert parse_options(["--secure"], {}).secure is True
+    assert parse_options(["--no-secure"], {}).secure is False

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from console.launcher.access import open_access
 from console.launcher.child import environment
 from console.launcher.options import Options
 from console.launcher.ports import Ports
@@ -96,3 +97,21 @@ def test_an_ipv6_address_gets_its_brackets(options: Options) -> None:
     assert services["broker"].command[-1] == "[::1]:9876"
     assert services["console"].env["NAMESRV_ADDR"] == "[::1]:9876"
     assert "::1" in services["console"].command
+
+
+def test_the_keys_of_a_secured_folder_reach_every_program(options: Options) -> None:
+    (options.home / "conf").mkdir()
+    access = open_access(options.home, options.host)
+    plan = Plan(replace(options, with_demo=True), PORTS, EMBEDDED, access)
+    services = {each.name: each for each in plan.services(set_up=True)}
+    secret = access.credentials.secret_key
+    told = {name for name, each in services.items() if secret in " ".join(each.env.values())}
+    assert told == {"broker"}
+    for name in ("namesrv", "broker"):
+        assert services[name].env["ROCKETMQ_TLS_SERVER_MODE"] == "enforcing"
+    for name in ("setup", "console", "worker", "scheduler"):
+        env = services[name].env
+        assert env["CONSOLE_CLUSTER_CREDENTIALS"] == f"local={access.tools_file}"
+        assert env["CONSOLE_CLUSTER_TLS"] == f"local={access.client_tls_file}"
+    assert services["demo"].command[-1] == str(access.tools_file)
+    assert services["demo"].env["ROCKETMQ_TLS_CONFIG_FILE"] == str(access.client_tls_file)

@@ -16,15 +16,20 @@ START_TIMEOUT_S = 30.0
 
 
 class Mqadmin:
-    """`mqadmin(*arguments)` runs a command and checks its exit code."""
+    """`mqadmin(*arguments)` runs a command and checks its exit code.
 
-    def __init__(self, namesrv_addr: str) -> None:
+    `keys` are the access key and the secret key that sign requests.
+    """
+
+    def __init__(
+        self, namesrv_addr: str, keys: tuple[str | None, str | None] = (None, None)
+    ) -> None:
         self._env = {
             "NAMESRV_ADDR": namesrv_addr,
             "ROCKETMQ_HOME": None,
             "MQADMIN_TOOLS_FILE": None,
-            "MQADMIN_ACCESS_KEY": None,
-            "MQADMIN_SECRET_KEY": None,
+            "MQADMIN_ACCESS_KEY": keys[0],
+            "MQADMIN_SECRET_KEY": keys[1],
         }
 
     def __call__(self, *arguments: str, code: int = 0) -> Result:

@@ -11,7 +11,7 @@ from console.gateway.overview import overview
 from core_broker.client import ClientTls
 from tests.support.tls_cluster import make_topic, tls_cluster
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
 
 
 def test_pages_and_sends_use_the_clusters_tls_file(tmp_path: Path, settings: Settings) -> None:

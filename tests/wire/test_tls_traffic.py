@@ -40,6 +40,8 @@ TIMEOUT_MS = 60_000.0
 #: The beginning of a ClientHello that announces more bytes.
 HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(20)
 
+pytestmark = pytest.mark.timeout(300)
+
 
 class Broker:
     """A broker with TLS, the CA, and clients."""

@@ -8,6 +8,7 @@
     slow/…                                           slow and never-consumed messages, per hour
     facts/…                                          sends and attempts, input of the tables
     consumers/…                                      consumer groups per topic and hour
+    subscriptions/run=12.parquet                     what the cluster says about the groups
     staging/run=12/*.parquet                         files of running tasks
     lock                                             held by the one job that writes
 
@@ -84,6 +85,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     watermark_ms: int = msgspec.field(default=0, name="told_until_ms")
     #: Maximum retries before the dead letter, for groups with a limit other than 16.
     retry_times_max: dict[str, int] = {}
+    #: Run of the valid file of subscriptions; 0 before the first answer of a cluster.
+    subscriptions_run: int = 0
+    #: Time of that answer, ms.
+    subscriptions_ms: int = 0
     messages: int = 0
     records: int = 0
     broken_records: int = 0
@@ -120,6 +125,10 @@ class Lake:
 
     def dataset(self, name: str) -> Path:
         return self.root / name
+
+    def subscriptions_file(self, run: int) -> Path:
+        """The file of subscriptions that `run` wrote."""
+        return self.dataset(tables.SUBSCRIPTIONS.name) / f"run={run}.parquet"
 
     def staging(self, run: int) -> Path:
         """The folder of files that belong to no hour yet."""

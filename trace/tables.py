@@ -192,6 +192,26 @@ success            boolean  of the group's first attempt; null when its end was 
     ),
 )
 
+#: What the cluster says about the groups: one file, the newest of `subscriptions/run=…`. A group
+#: has one row per topic and period with the same filter. Without a row nothing is known.
+SUBSCRIPTIONS: Final = Table(
+    "subscriptions",
+    "since_ms",
+    _columns(
+        """
+topic              string   of the subscription
+consumer_group     string   of the subscription
+since_ms           bigint   begin of the period; 0 in the first row of the topic and group
+until_ms           bigint   end of the period, exclusive; null in the newest row
+expression_type    string   TAG or SQL92; null when the filter is unknown
+expression         string   of the filter; null when the filter is unknown
+accepted_tags      array<string> of a TAG filter; null when all tags pass, or for SQL92
+consumed_until_ms  bigint   committed offsets lie behind all messages stored before; null if unknown
+asked_ms           bigint   time of the answer of the cluster
+"""
+    ),
+)
+
 #: Derived rows between events and tables, for the jobs only. The newest run with rows of a message
 #: in an hour has all rows of the message in this hour. A send has a null start; a row of the kind
 #: `none` says that the message has no rows in the hour any more.

@@ -18,6 +18,7 @@ from spark_jobs.jobs.ingest import (
     with_retry_limits,
 )
 from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.jobs.subscriptions import with_subscriptions
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
 from trace.lake import Lake
@@ -48,6 +49,9 @@ def run_follow(
                 if begin_s >= delete_due_s:
                     replaced = delete_unreferenced(writer.lake, snapshot, among=replaced)
                     delete_due_s = begin_s + DELETE_EVERY_S
+                snapshot = with_subscriptions(
+                    writer, snapshot, job.namesrv, runtime.now_ms(), job.tls
+                )
                 ranges = new_ranges(job, snapshot, result)
                 progress.rows_total = progress.rows + sum(part.count for part in ranges)
                 snapshot = read_cluster(run, snapshot, ranges)

@@ -17,6 +17,7 @@ import msgspec
 from core_broker.client import AclRpcHook, ClientTls, Credentials
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
+from spark_jobs.jobs.subscriptions import with_subscriptions
 from spark_jobs.sources.log_scan import LogSlice, log_slices
 from spark_jobs.sources.offsets import (
     EARLIEST,
@@ -93,6 +94,7 @@ def run_ingest(job: Ingest, runtime: Runtime) -> Result:
     with exclusive_writer(Lake(job.lake)) as writer:
         snapshot = snapshot_of_topic(writer.lake, job.topic)
         delete_unreferenced(writer.lake, snapshot)
+        snapshot = with_subscriptions(writer, snapshot, job.namesrv, runtime.now_ms(), job.tls)
         ranges = [] if job.store else new_ranges(job, snapshot, result)
         progress.rows_total = sum(part.count for part in ranges)
         has_stale = not job.events_only and has_work(snapshot)
@@ -138,6 +140,7 @@ def make_tables(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
     from spark_jobs.jobs.merge import merge_small_runs
 
     job = run.options
+    snapshot = with_subscriptions(run.writer, snapshot, job.namesrv, run.now_ms(), job.tls)
     if not job.events_only:
         snapshot = derive(run, snapshot, TABLES_OF_FACTS)
     snapshot = drop_expired_hours(run.writer, snapshot, job.retain_days, run.now_ms())

@@ -69,10 +69,10 @@ def exclusive_writer(lake: Lake) -> Iterator[LakeWriter]:
 def delete_unreferenced(
     lake: Lake, snapshot: Snapshot, among: Container[Path] | None = None
 ) -> set[Path]:
-    """Delete the folders of killed runs and replaced folders, or only those of `among`.
+    """Delete the folders and files of killed runs, and replaced ones, or only those of `among`.
 
-    Returns the unreferenced folders that remain. A replaced folder is deleted some time after the
-    commit of its replacement, in a later run or round, for open readers.
+    Returns the unreferenced paths that remain. A replaced folder or file is deleted some time after
+    the commit of its replacement, in a later run or round, for open readers.
     """
     remaining = set()
     for dataset in (*DATASETS, *STATE):
@@ -84,5 +84,13 @@ def delete_unreferenced(
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 remaining.add(path)
+    valid = lake.subscriptions_file(snapshot.subscriptions_run)
+    for path in list(valid.parent.glob("*")):
+        if path == valid:
+            continue
+        if among is None or path in among:
+            path.unlink()
+        else:
+            remaining.add(path)
     shutil.rmtree(lake.root / STAGING, ignore_errors=True)
     return remaining

@@ -9,15 +9,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from core_broker.client import ClientTls, Message, Producer
+from core_broker.client import AdminClient, ClientTls, Message, Producer
 from core_broker.errors import GantryError
+from core_broker.remoting.bodies import SubscriptionGroupConfig
 from spark_jobs.jobs.ingest import Ingest, run_ingest
 from spark_jobs.jobs.run import Runtime
 from spark_jobs.sources.queues import fetch_retry_limits
 from spark_jobs.sources.rocketmq import RocketMQDataSource
+from spark_jobs.sources.subscriptions import fetch_subscriptions
 from spark_jobs.spark.progress import Progress
 from tests.support.tls_cluster import make_topic, tls_cluster
 from trace.hooks import TraceHook
+from trace.subscriptions import Found
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -55,3 +58,22 @@ async def send_traced(namesrv_addr: str, tls: ClientTls) -> None:
     async with Producer("PG-traced", namesrv_addr, [hook], tls=tls) as producer:
         await producer.send(Message("Traced", b"body"), timeout_ms=60_000)
     assert (hook.sent, hook.dropped) == (1, 0)
+
+
+def test_subscriptions_are_fetched_with_tls(tmp_path: Path) -> None:
+    cluster, file = tls_cluster(tmp_path)
+    tls = ClientTls.from_file(file)
+
+    async def commit() -> None:
+        async with AdminClient(cluster.namesrv_addr, tls=tls) as admin:
+            addr, group = cluster.broker_addr, "readers"
+            await admin.create_group(addr, SubscriptionGroupConfig(group_name=group))
+            await admin.update_consumer_offset(addr, group, "Rows", 0, 0)
+
+    with cluster:
+        make_topic(cluster, file, "Rows")
+        asyncio.run(commit())
+        asked_ms = 7
+        found = fetch_subscriptions(cluster.namesrv_addr, asked_ms, tls)
+        assert found == [Found("Rows", "readers", None, asked_ms)]
+        assert fetch_subscriptions(cluster.namesrv_addr, asked_ms) == []

@@ -104,13 +104,13 @@ FROM delivery GROUP BY ALL
 _EDGES: Final = f"""
 SELECT sent_ms // 3600000 * 3600000 AS hour_ms, producer_group, topic, {_NO_GROUP},
        count(*) FILTER (success) AS messages, sum(bytes)::BIGINT AS bytes, count(*) AS attempts,
-       count(*) FILTER (NOT success) AS failures, 0 AS dead_letters, 0 AS never_consumed,
+       count(*) FILTER (NOT success) AS failures, 0 AS dead_letters, 0 AS untraced,
        min(sent_ms) AS first_ms, max(sent_ms) AS last_ms
 FROM message GROUP BY ALL
 UNION ALL BY NAME
 SELECT start_ms // 3600000 * 3600000 AS hour_ms, producer_group, topic, consumer_group,
        count(*) AS messages, 0 AS bytes, count(*) AS attempts,
-       count(*) FILTER (NOT first_success) AS failures, 0 AS dead_letters, 0 AS never_consumed,
+       count(*) FILTER (NOT first_success) AS failures, 0 AS dead_letters, 0 AS untraced,
        min(start_ms) AS first_ms, max(start_ms) AS last_ms
 FROM delivery GROUP BY ALL
 """
@@ -121,7 +121,7 @@ FROM delivery
 QUALIFY row_number() OVER (PARTITION BY start_ms // 3600000 ORDER BY latency_ms DESC)
         <= {SLOW_PER_HOUR}
 UNION ALL BY NAME
-SELECT sent_ms + cost_ms AS at_ms, 'never_consumed' AS reason, topic, producer_group,
+SELECT sent_ms + cost_ms AS at_ms, 'untraced' AS reason, topic, producer_group,
        'group-' || t || '-0' AS consumer_group, msg_type, msg_id, sent_ms + cost_ms AS stored_ms,
        0 AS attempts
 FROM message WHERE success AND i % 100000 = 7

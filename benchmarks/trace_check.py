@@ -7,7 +7,7 @@ from typing import Any, Final
 import duckdb
 
 from benchmarks.trace_world import Truth
-from trace.lake import EDGES, EVENTS, LATENCY, MINUTE, Lake
+from trace.lake import EDGES, EVENTS, LATENCY, MINUTE, UNTRACED, Lake
 from trace.latency import bucket_value_ms
 from trace.tables import LEVELS, MEASURES
 
@@ -44,8 +44,10 @@ def _all(lake: Lake, truth: Truth) -> Iterator[str]:
     yield from _same("stale hours", any(snapshot.stale.values()), False)
     yield from _sends(lake, truth)
     yield from _consumption(lake, truth)
-    [(missed,)] = rows(lake, EDGES, "SELECT coalesce(sum(never_consumed), 0) FROM {}")
-    yield from _same("never consumed", int(missed), truth.never_consumed)
+    for dataset, column in ((EDGES, "untraced"), (UNTRACED, "messages")):
+        found = rows(lake, dataset, f"SELECT coalesce(sum({column}), 0) FROM {{}}")
+        missed = int(found[0][0]) if found else 0
+        yield from _same(f"untraced messages in {dataset}", missed, truth.untraced)
     yield from _histograms(lake, truth)
 
 

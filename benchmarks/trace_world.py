@@ -88,8 +88,8 @@ class Truth:
     missed: list[Missed] = field(default_factory=list)
 
     @property
-    def never_consumed(self) -> int:
-        """The missed messages old enough to count as never consumed."""
+    def untraced(self) -> int:
+        """The missed messages old enough to count as untraced."""
         due_ms = self.watermark_ms - NEVER_AFTER_MS
         return sum(missed.stored_ms <= due_ms for missed in self.missed)
 

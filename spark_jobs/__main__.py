@@ -243,7 +243,9 @@ def _table_job(name: str, help_text: str) -> None:
 
 _table_job("rollup", "Derive the tables minute and latency, for the stale or the given hours.")
 _table_job("edges", "Derive the table of message flow between groups and topics.")
-_table_job("slow", "Derive the lists of slowest and of never-consumed messages.")
+_table_job(
+    "slow", "Derive the lists of slowest messages, and of messages without a trace of consumption."
+)
 _table_job("rebuild", "Derive all tables of all hours, or of the given hours, from the events.")
 
 

@@ -22,7 +22,7 @@ SEND, ATTEMPT = "send", "attempt"
 EVENT_COLUMNS: Final = (
     *("kind", "event_ms", "stored_ms", "timestamp_ms", "group_name", "topic", "request_id"),
     *("msg_type", "cost_ms", "body_bytes", "retry_times", "success", "transaction_state"),
-    *("msg_id", "batch_index", "batch_size"),
+    *("msg_id", "batch_index", "batch_size", "tags"),
 )
 _NUMBERS: Final = frozenset(
     {"event_ms", "stored_ms", "timestamp_ms", "msg_type", "cost_ms", "body_bytes", "retry_times"}
@@ -42,7 +42,7 @@ def facts_of(
     import pyarrow.compute as pc
 
     arrays, texts = {}, {}
-    for name in ("msg_id", "request_id", "topic", "group_name"):
+    for name in ("msg_id", "request_id", "topic", "group_name", "tags"):
         arrays[name], texts[name] = _codes(events.column(name))
     kind = _flat(pc.index_in(events.column("kind"), pyarrow.array(KINDS)))
     is_call = numpy.isin(kind, [KINDS.index("SubBefore"), KINDS.index("SubAfter")])
@@ -121,6 +121,9 @@ def _table(
                 offsets = pyarrow.array(ends, pyarrow.int32())
                 mask = pyarrow.array(is_null)
                 columns.append(pyarrow.ListArray.from_arrays(offsets, groups, mask=mask))
+            elif field.name == "tags":
+                codes = pyarrow.array(values, mask=values == UNKNOWN)
+                columns.append(texts["tags"].take(codes))
             elif field.type == pyarrow.string():
                 codes = pyarrow.array(values, mask=values == 0)
                 columns.append(

@@ -7,7 +7,7 @@ cdef int64_t _PUB, _SUB_BEFORE, _END_TRANSACTION, _RECALL, _HALF, _DELAY
 
 cdef class Events:
     cdef int64_t[::1] message, request, kind, is_call, event_ms, stored_ms, timestamp_ms, group, topic, msg_type
-    cdef int64_t[::1] cost_ms, body_bytes, retry_times, success, is_commit, batch_index, batch_size
+    cdef int64_t[::1] cost_ms, body_bytes, retry_times, success, is_commit, batch_index, batch_size, tags
 
 cdef class MessageFacts:
     cdef Events _events
@@ -31,7 +31,7 @@ cdef class MessageFacts:
     cdef _end(self, Py_ssize_t row)
     @cython.locals(rows=int64_t[::1], message=int64_t, stored_ms=int64_t, first_stored_ms=int64_t, at_ms=int64_t, topic=int64_t,
                    producer=int64_t, kind=int64_t, member=int64_t, batch=int64_t, size=int64_t, cost_ms=int64_t, success=int64_t,
-                   awaited=int64_t, to=Py_ssize_t)
+                   tags=int64_t, awaited=int64_t, to=Py_ssize_t)
     cdef int64_t _add_sends(self, Py_ssize_t first, list sends, dict attempts) except? -1
     @cython.locals(rows=int64_t[::1], message=int64_t, code=int64_t, ordered=list, corrected=list, sent_ms=int64_t,
                    end_to_end_ms=int64_t, index=Py_ssize_t, start_ms=int64_t, cause_sent_ms=int64_t,

@@ -35,7 +35,7 @@ UNKNOWN: Final = -(2**63)
 #: Columns of the flat arrays. A text is its number; `awaited_groups` is the number of groups.
 SEND_COLUMNS: Final = (
     *("topic", "producer_group", "msg_type", "msg_id", "sent_ms", "stored_ms", "messages"),
-    *("bytes", "cost_ms", "success", "awaited_groups"),
+    *("bytes", "cost_ms", "success", "awaited_groups", "tags"),
 )
 ATTEMPT_COLUMNS: Final = (
     *("start_ms", "topic", "producer_group", "consumer_group", "msg_type", "msg_id", "sent_ms"),
@@ -73,6 +73,7 @@ class Events:
         self.is_commit = arrays["is_commit"]
         self.batch_index = arrays["batch_index"]
         self.batch_size = arrays["batch_size"]
+        self.tags = arrays["tags"]
 
 
 class MessageFacts:
@@ -119,6 +120,7 @@ class MessageFacts:
                     *(events.event_ms[row], events.topic[row], events.group[row]),
                     *(events.msg_type[row], events.batch_index[row], events.batch_size[row]),
                     *(events.body_bytes[row], events.cost_ms[row], events.success[row]),
+                    events.tags[row] if events.batch_size[row] == 1 else _NULL,
                 )
                 # The topic may hold a trace message twice; two attempts of one send differ in time.
                 if send not in sends:
@@ -194,7 +196,7 @@ class MessageFacts:
         consumed.
         """
         rows, message, stored_ms = self._send_rows, self._events.message[first], _NULL
-        for at_ms, topic, producer, kind, member, batch, size, cost_ms, success in sends:
+        for at_ms, topic, producer, kind, member, batch, size, cost_ms, success, tags in sends:
             first_stored_ms = _NULL
             if success == 1 and stored_ms == _NULL:
                 stored_ms = first_stored_ms = estimated_store_ms(at_ms, cost_ms)
@@ -210,7 +212,7 @@ class MessageFacts:
                         self._awaited[self._groups_awaited] = self._group_codes[group]
                         self._groups_awaited += 1
                         awaited += 1
-            to = 11 * self.sends
+            to = 12 * self.sends
             self.sends += 1
             rows[to], rows[to + 1], rows[to + 2], rows[to + 3] = topic, producer, kind, message
             rows[to + 4], rows[to + 5], rows[to + 6] = (
@@ -220,6 +222,7 @@ class MessageFacts:
             )
             rows[to + 7], rows[to + 8] = max(size, 0), capped_cost_ms(cost_ms)
             rows[to + 9], rows[to + 10] = success, awaited
+            rows[to + 11] = _NULL if awaited == _NULL else tags
         return stored_ms
 
     def _add_attempts(

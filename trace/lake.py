@@ -5,7 +5,8 @@
     minute/day=…/hour=…/run=…/*.parquet              counters and percentiles per minute
     latency/…                                        latency histograms per minute
     edges/…                                          message flow per hour
-    slow/…                                           slow and never-consumed messages, per hour
+    slow/…                                           slow and untraced messages, per hour
+    untraced/…                                       counts of untraced messages per minute
     facts/…                                          sends and attempts, input of the tables
     consumers/…                                      consumer groups per topic and hour
     subscriptions/run=12.parquet                     what the cluster says about the groups
@@ -20,7 +21,7 @@ stale. Only the hours of the look-back keep their facts: older facts are derived
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,21 +38,24 @@ MINUTE: Final = tables.MINUTE.name
 LATENCY: Final = tables.LATENCY.name
 EDGES: Final = tables.EDGES.name
 SLOW: Final = tables.SLOW.name
+UNTRACED: Final = tables.UNTRACED.name
 FACTS: Final = tables.FACTS.name
 CONSUMERS: Final = tables.CONSUMERS.name
 #: Derived from the facts of an hour, and the consumers of the look-back.
-DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW)
+DERIVED: Final = (MINUTE, LATENCY, EDGES, SLOW, UNTRACED)
+#: Derived datasets that depend on the consumers of the look-back, and on the watermark.
+WITH_UNTRACED: Final = (EDGES, SLOW, UNTRACED)
 DATASETS: Final = (EVENTS, *DERIVED)
 #: Datasets for the jobs only.
 STATE: Final = (FACTS, CONSUMERS)
 STAGING: Final = "staging"
 SNAPSHOT_FILE: Final = "snapshot.json"
 HOUR_MS: Final = 3_600_000
-LAKE_VERSION: Final = 3
-#: A version with the same events, but fewer columns in the rollups.
+LAKE_VERSION: Final = 4
+#: A version with the same events, but fewer columns in all rollups.
 _VERSION_WITH_OLD_ROLLUPS: Final = 1
-#: A version without facts.
-_VERSION_WITHOUT_FACTS: Final = 2
+#: Versions without facts, or without tags in the facts; without untraced messages.
+_VERSIONS_WITHOUT_TAGS: Final = frozenset({2, 3})
 
 #: Hours since 1970 in UTC.
 HourIndex = int
@@ -112,9 +116,9 @@ class Lake:
         except (OSError, msgspec.MsgspecError) as error:
             raise LakeError(f"{path} is not readable: {error}") from error
         if snapshot.version == _VERSION_WITH_OLD_ROLLUPS:
-            snapshot = _with_rollups_to_be_made(snapshot)
-        if snapshot.version == _VERSION_WITHOUT_FACTS:
-            return _without_facts(snapshot)
+            return _upgraded(snapshot, kept=())
+        if snapshot.version in _VERSIONS_WITHOUT_TAGS:
+            return _upgraded(snapshot, kept=() if snapshot.pending else (MINUTE, LATENCY))
         if snapshot.version != LAKE_VERSION:
             raise LakeError(f"{path} has version {snapshot.version}, expected {LAKE_VERSION}")
         return snapshot
@@ -160,26 +164,19 @@ class Lake:
                 yield int(start.timestamp()) // 3600, int(run), path
 
 
-def _with_rollups_to_be_made(old: Snapshot) -> Snapshot:
-    hours = old.parts.get(EVENTS, {})
-    return msgspec.structs.replace(
-        old,
-        version=_VERSION_WITHOUT_FACTS,
-        parts={EVENTS: hours},
-        stale={name: sorted(hours) for name in DERIVED},
-    )
-
-
-def _without_facts(old: Snapshot) -> Snapshot:
-    """A lake whose hours get facts when a job needs them; later hours need the consumers now."""
+def _upgraded(old: Snapshot, kept: Collection[str]) -> Snapshot:
+    """A lake whose hours get facts, and all datasets but `kept`, when a job needs them."""
     hours = sorted(old.parts.get(EVENTS, ()))
     after = hours[-1] + 1 if hours else 0
+    stale = {name: old.stale.get(name, []) if name in kept else hours for name in DERIVED}
     needed = [hour for hour in hours if hour >= after - 1 - tables.LOOKBACK_HOURS]
     return msgspec.structs.replace(
         old,
         version=LAKE_VERSION,
+        parts={name: parts for name, parts in old.parts.items() if name in {EVENTS, *kept}},
+        pending=[],
         facts_from=after,
-        stale={CONSUMERS: needed, **old.stale},
+        stale={CONSUMERS: needed, **stale},
     )
 
 

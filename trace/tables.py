@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from trace.codec import MessageType
 
 SLOW_REASON: Final = "slow"
-NEVER_CONSUMED_REASON: Final = "never_consumed"
+UNTRACED_REASON: Final = "untraced"
 
 #: Maximum age, in hours, of a send or first attempt that is joined with later attempts.
 LOOKBACK_HOURS: Final = 24
@@ -163,7 +163,7 @@ bytes              bigint   of the bodies sent; 0 on edges to a group
 attempts           bigint   attempts to send; or listener calls
 failures           bigint   failed attempts
 dead_letters       bigint   0 on edges from a producer
-never_consumed     bigint   messages of the hour that the group never consumed; 0 from a producer
+untraced           bigint   messages of the hour in UNTRACED; 0 from a producer
 first_ms           bigint   first time in the hour
 last_ms            bigint   last time in the hour
 """
@@ -175,19 +175,37 @@ SLOW: Final = Table(
     "at_ms",
     _columns(
         """
-at_ms              bigint   start of the group's first attempt; store time when never consumed
-reason             string   slow or never_consumed
+at_ms              bigint   start of the group's first attempt; store time when untraced
+reason             string   slow or untraced
 """
         + _KEYS
         + """
 msg_id             string   of the message
+tags               string   as in UNTRACED; null when slow
 stored_ms          bigint   store time of the message
-start_ms           bigint   of the group's first attempt; null when never consumed
-latency_ms         bigint   from stored to start_ms; null when never consumed
+start_ms           bigint   of the group's first attempt; null when untraced
+latency_ms         bigint   from stored to start_ms; null when untraced
 end_to_end_ms      bigint   from the producer's call to the group's first success; null without
 duration_ms        bigint   of the group's first attempt; null when its end was not recorded
 attempts           bigint   the group's attempts so far
 success            boolean  of the group's first attempt; null when its end was not recorded
+"""
+    ),
+)
+
+UNTRACED: Final = Table(
+    "untraced",
+    "minute_ms",
+    _columns(
+        """
+minute_ms          bigint   first millisecond of the minute of the store times
+"""
+        + _KEYS
+        + """
+tags               string   of the messages; "" without tags; null when unknown, as in batches
+messages           bigint   stored messages to consume, without a recorded attempt of the group
+first_ms           bigint   first store time in the minute
+last_ms            bigint   last store time in the minute
 """
     ),
 )
@@ -233,6 +251,7 @@ bytes              bigint   of the body
 cost_ms            bigint   of the send
 success            boolean  null when the end of an attempt was not recorded
 awaited_groups     array<string> groups with attempts; null unless the message is to be consumed
+tags               string   with awaited_groups, as in UNTRACED
 retry_times        bigint   null when the start was not recorded
 duration_ms        bigint   of the listener call
 attempt_index      bigint   in causal order, from 0
@@ -260,4 +279,4 @@ start_ms           bigint   of the first attempt in the hour
     ),
 )
 
-TABLES: Final = {table.name: table for table in (EVENTS, MINUTE, LATENCY, EDGES, SLOW)}
+TABLES: Final = {table.name: table for table in (EVENTS, MINUTE, LATENCY, EDGES, SLOW, UNTRACED)}

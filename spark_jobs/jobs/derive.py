@@ -21,10 +21,9 @@ from spark_jobs.tables.facts import hours_around
 from trace.lake import (
     CONSUMERS,
     DERIVED,
-    EDGES,
     EVENTS,
     FACTS,
-    SLOW,
+    WITH_UNTRACED,
     HourIndex,
     Lake,
     Parts,
@@ -178,7 +177,7 @@ def _derive_tables(
     snapshot = msgspec.structs.replace(snapshot, stale=stale)
     run.result.hours += len(hours)
     later = _after(written.changed) & {*present_hours(snapshot)} - {*hours}
-    return _commit(run, snapshot, number, parts, later, datasets=(EDGES, SLOW))
+    return _commit(run, snapshot, number, parts, later, datasets=WITH_UNTRACED)
 
 
 def _stale_datasets(

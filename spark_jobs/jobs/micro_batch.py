@@ -10,8 +10,8 @@ import msgspec
 from spark_jobs.jobs.derive import present_hours, with_stale_hours
 from spark_jobs.jobs.run import Run
 from spark_jobs.jobs.write_events import QueueOffsets, Written
-from spark_jobs.tables.message_flow import NEVER_CONSUMED_AFTER_MS
-from trace.lake import EDGES, EVENTS, SLOW, HourIndex, Snapshot, extended_parts, hour_of
+from spark_jobs.tables.message_flow import UNTRACED_AFTER_MS
+from trace.lake import EVENTS, WITH_UNTRACED, HourIndex, Snapshot, extended_parts, hour_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def ingest_batch(
         offsets=merged_offsets(before.offsets, reached.offsets),
         parts={**before.parts, EVENTS: parts},
         pending=[*before.pending, number],
-        stale=with_stale_hours(before.stale, (EDGES, SLOW), overdue),
+        stale=with_stale_hours(before.stale, WITH_UNTRACED, overdue),
         watermark_ms=watermark_ms,
         messages=before.messages + reached.rows,
         records=before.records + written.records,
@@ -64,11 +64,11 @@ def ingest_batch(
 
 
 def newly_overdue_hours(watermark_before_ms: int, watermark_ms: int) -> Collection[HourIndex]:
-    """The hours with sends that passed the never-consumed limit between the two watermarks."""
+    """The hours with sends that passed UNTRACED_AFTER_MS between the two watermarks."""
     if watermark_ms <= watermark_before_ms or not watermark_before_ms:
         return ()
-    first = hour_of(watermark_before_ms - NEVER_CONSUMED_AFTER_MS)
-    return range(first, hour_of(watermark_ms - NEVER_CONSUMED_AFTER_MS) + 1)
+    first = hour_of(watermark_before_ms - UNTRACED_AFTER_MS)
+    return range(first, hour_of(watermark_ms - UNTRACED_AFTER_MS) + 1)
 
 
 def merged_offsets(before: QueueOffsets, reached: QueueOffsets) -> QueueOffsets:

@@ -16,7 +16,7 @@ from core_broker.errors import ClientError
 from spark_jobs.jobs.run import Result, Runtime
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
-from trace.lake import CONSUMERS, DERIVED, EDGES, LATENCY, MINUTE, SLOW, HourIndex, Lake
+from trace.lake import CONSUMERS, DERIVED, EDGES, LATENCY, MINUTE, SLOW, UNTRACED, HourIndex, Lake
 
 SHORT_RUN_RECORDS_MAX: Final = 100_000
 HOURS_REQUESTED_MAX: Final = 24 * 366
@@ -25,7 +25,7 @@ HOURS_REQUESTED_MAX: Final = 24 * 366
 TABLES_OF_JOB: Final[Mapping[str, tuple[str, ...]]] = {
     "rollup": (MINUTE, LATENCY),
     "edges": (CONSUMERS, EDGES),
-    "slow": (CONSUMERS, SLOW),
+    "slow": (CONSUMERS, SLOW, UNTRACED),
     "rebuild": (CONSUMERS, *DERIVED),
 }
 

@@ -9,7 +9,17 @@ import pyarrow.compute as pc
 from spark_jobs.tables import message_flow, rollup
 from spark_jobs.tables.facts import by_kind, first_starts
 from trace.columns import arrow_schema
-from trace.lake import CONSUMERS, EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, HourIndex
+from trace.lake import (
+    CONSUMERS,
+    EDGES,
+    HOUR_MS,
+    LATENCY,
+    MINUTE,
+    SLOW,
+    UNTRACED,
+    WITH_UNTRACED,
+    HourIndex,
+)
 from trace.tables import FACTS
 
 if TYPE_CHECKING:
@@ -51,16 +61,19 @@ def tables_of(
     """
     consumers = partial["consumers"]
     own = pc.greater_equal(consumers.column("start_ms"), hour * HOUR_MS)
-    flow, missed = [partial["edges"]], [partial[AWAITED].slice(0, 0)]
-    for some in awaited if {EDGES, SLOW} & set(datasets) else ():
-        found = message_flow.never_consumed(some, consumers, watermark_ms)
-        flow.append(message_flow.missed_edges(found))
-        missed.append(message_flow.first_missed(found))
+    missed = [partial[AWAITED].slice(0, 0)]
+    counts = [message_flow.untraced_counts(missed[0])]
+    for some in awaited if {*WITH_UNTRACED} & {*datasets} else ():
+        found = message_flow.untraced_messages(some, consumers, watermark_ms)
+        missed.append(message_flow.first_untraced(found))
+        counts.append(message_flow.untraced_counts(found))
+    untraced = message_flow.untraced(counts)
     tables: dict[str, Callable[[], Table]] = {
         MINUTE: lambda: rollup.per_minute(partial["counts"], partial["values"]),
         LATENCY: lambda: rollup.latency_histograms(partial["values"]),
-        EDGES: lambda: message_flow.edges(flow),
+        EDGES: lambda: message_flow.edges(partial["edges"], untraced),
         SLOW: lambda: message_flow.slow(partial["slowest"], pyarrow.concat_tables(missed)),
+        UNTRACED: lambda: untraced,
         CONSUMERS: lambda: first_starts(consumers.filter(own)),
     }
     return {name: tables[name]() for name in datasets}

@@ -1,5 +1,6 @@
 """Analytics by page and resources: without a lake, with a valid lake, with a broken lake."""
 
+import csv
 import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,14 +11,29 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from console.gateway import now_ms
 from console.services.jobs import spark
 from console.services.jobs.paths import lake_of
 from console.services.jobs.spark import Availability
+from core_broker.client.subscription import build_subscription
 from core_broker.message.model import Message
+from core_broker.remoting.bodies import EXPRESSION_SQL92, ConsumerData, HeartbeatData
+from spark_jobs.jobs.subscriptions import with_subscriptions
+from spark_jobs.spark.lake_writer import exclusive_writer
 from tests.api.conftest import Api
 from tests.api.stored import routed_topic, store
-from tests.api.traffic import Traffic, poll
-from tests.unit.analytics.lakes import BEGIN_MS, edge, latency, make_lake, minute, never, slow
+from tests.api.traffic import Traffic
+from tests.unit.analytics.lakes import (
+    BEGIN_MS,
+    edge,
+    latency,
+    make_lake,
+    minute,
+    never,
+    slow,
+    subscription,
+    untraced,
+)
 from trace.lake import HOUR_MS, Lake, Snapshot, part_path
 
 PATH = "/clusters/local/analytics/"
@@ -47,9 +63,15 @@ def lake() -> Lake:
         slow=[slow(1, "AC11000100", 5000), never(2, "AC11000200")],
         edges=[
             edge("shop", "orders", None, 90, failures=10),
-            edge("shop", "orders", "<b>billing", 60, never_consumed=1),
+            edge("shop", "orders", "<b>billing", 60, untraced=3),
             edge("=crm", "mail", None, 7),
         ],
+        untraced=[
+            untraced(2, "orders", "<b>billing", 1),
+            untraced(2, "orders", "<b>billing", 2, "tried"),
+            untraced(2, "orders", "billing", 4),
+        ],
+        subscriptions=[subscription("orders", "<b>billing", "tried")],
     )
 
 
@@ -163,12 +185,19 @@ def test_wrong_choices(query: str, api: Api, lake: Lake) -> None:
 
 def test_funnel_edges_and_heat_map(api: Api, page: Client, lake: Lake) -> None:
     steps = {step["name"]: step["count"] for step in api.get(f"/analytics/funnel?{RANGE}")["items"]}
-    assert (steps["sent"], steps["stored"], steps["never_consumed"]) == (103, 93, 1)
+    assert (steps["sent"], steps["stored"]) == (103, 93)
+    assert (steps["never_consumed"], steps["unconfirmed"]) == (2, 4)
     edges = api.get(f"/analytics/edges?{RANGE}&topic=orders")["items"]
     assert [(edge["origin"], edge["target"]) for edge in edges] == [
         ("shop", "orders"),
         ("orders", "<b>billing"),
+        ("orders", "billing"),
     ]
+    assert [(edge["never_consumed"], edge["unconfirmed"]) for edge in edges] == [
+        *((0, 0), (2, 0), (0, 4)),
+    ]
+    rows = api("get", f"/analytics/edges?{RANGE}&topic=orders&export=csv").content.decode()
+    assert [row["never_consumed"] for row in csv.DictReader(io.StringIO(rows))] == ["0", "2", "0"]
     [cell] = api.get(f"/analytics/heatmap?{RANGE}")["items"]
     assert (cell["at_ms"], cell["from_ms"], cell["to_ms"], cell["count"]) == (BEGIN_MS, 20, 50, 45)
     [kind] = api.get(f"/analytics/kinds?{RANGE}")["items"]
@@ -180,7 +209,7 @@ def test_funnel_edges_and_heat_map(api: Api, page: Client, lake: Lake) -> None:
 
 def test_the_graph_has_a_drawing_and_a_table(page: Client, lake: Lake) -> None:
     shown = page.get(f"{PATH}graph/?{RANGE}").content.decode()
-    assert shown.count('class="graph-line') == 3
+    assert shown.count('class="graph-line') == 4
     assert "&lt;b&gt;billing" in shown
     assert "<b>billing" not in shown
     assert 'id="edges-table"' in shown
@@ -193,32 +222,60 @@ def test_slow_and_never_consumed_messages_lead_to_their_journey(page: Client, la
     assert "/clusters/local/traces/AC11000200" in shown
 
 
+def subscribed(group: str, topic: str, expression: str, kind: str = "TAG") -> HeartbeatData:
+    """The heartbeat of a consumer that pulls nothing."""
+    wanted = build_subscription(topic, expression, version=1, kind=kind)
+    consumer = ConsumerData(group_name=group, subscription_data_set=[wanted])
+    return HeartbeatData(client_id=f"client of {group}", consumer_data_set=[consumer])
+
+
 def test_never_consumed_honours_offsets_and_filters_of_the_group(
     api: Api, page: Client, traffic: Traffic
 ) -> None:
     """The groups write no traces, so the lake has no delivery of any message."""
     topic = routed_topic(traffic, "counted")
-    passed, waiting = traffic.group("passed"), traffic.group("waiting")
-    [sent] = store(traffic, Message(topic, b"1", tags="open"))
-    traffic.commit(passed, topic, 0, 1)
-    traffic.commit(waiting, topic, 0, 0)
-    choosy = traffic.group("choosy")
-    rows = [
-        {**never(minute, sent.msg_id, topic), "consumer_group": group}
-        for minute, group in enumerate((passed, waiting, choosy, "unheard"))
-    ]
-    make_lake(lake_of("local"), slow=rows)
+    names = ("passed", "waiting", "choosy", "fussy", "silent")
+    passed, waiting, choosy, fussy, silent = map(traffic.group, names)
+    _first, second = store(traffic, *(Message(topic, b"1", tags="open") for _ in range(2)))
+    stored_ms = now_ms()
+    traffic.commit(passed, topic, 0, 2)
+    for group in (waiting, choosy, fussy):
+        traffic.commit(group, topic, 0, 1)
+    groups = (passed, waiting, choosy, fussy, silent)
+    message = {"tags": "open", "stored_ms": stored_ms, "at_ms": BEGIN_MS}
+    lake = make_lake(
+        lake_of("local"),
+        slow=[
+            {**never(0, second.msg_id, topic), "consumer_group": group, **message}
+            for group in groups
+        ],
+        untraced=[untraced(0, topic, group, 1, "open", last_ms=stored_ms) for group in groups],
+    )
 
-    def listed() -> list[str]:
+    def states() -> dict[str, str]:
         items = api.get(f"/analytics/slow?reason=never_consumed&{RANGE}")["items"]
-        return sorted(item["consumer_group"] for item in items)
+        return {item["consumer_group"]: item["reason"] for item in items}
 
-    with traffic.consumer(choosy, topic, "paid"):
-        assert poll(lambda: listed() == sorted([waiting, "unheard"]))
-        shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()
-    assert "2 messages without a trace are left out" in shown
-    assert passed not in shown
-    assert waiting in shown
+    assert states() == dict.fromkeys(groups, "unknown"), "before the answer of the cluster"
+    with (
+        traffic.foreign_client(subscribed(waiting, topic, "open || paid")),
+        traffic.foreign_client(subscribed(choosy, topic, "paid")),
+        traffic.foreign_client(subscribed(fussy, topic, "a > 1", EXPRESSION_SQL92)),
+        exclusive_writer(lake) as writer,
+    ):
+        asked_ms = stored_ms + 1_000
+        snapshot = with_subscriptions(writer, lake.snapshot(), traffic.namesrv_addr, asked_ms)
+        again = with_subscriptions(writer, snapshot, traffic.namesrv_addr, asked_ms + 1_000)
+        assert again is snapshot, "asked at most once a minute"
+    assert states() == {waiting: "pending", fussy: "unknown", silent: "unknown"}
+    shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()
+    assert (passed in shown, choosy in shown, waiting in shown) == (False, False, True)
+    edges = api.get(f"/analytics/edges?{RANGE}&topic={topic}")["items"]
+    assert {edge["target"]: (edge["never_consumed"], edge["unconfirmed"]) for edge in edges} == {
+        waiting: (1, 0),
+        fussy: (0, 1),
+        silent: (0, 1),
+    }
 
 
 def test_the_page_says_until_when_its_data_reaches(page: Client, lake: Lake) -> None:

@@ -1,7 +1,7 @@
 """Facts and tables of literal events, and against the timeline of single messages."""
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ from spark_jobs.tables.groups import percentiles
 from trace.attempts import AttemptState
 from trace.codec import EndTransaction, Pub, Recall, SubAfter, SubBefore, TraceRecord
 from trace.columns import arrow_schema
-from trace.lake import DERIVED, EDGES, HOUR_MS, LATENCY, MINUTE, SLOW
+from trace.lake import DERIVED, EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, UNTRACED
 from trace.latency import bucket_of
 from trace.tables import EVENTS, TABLES
 from trace.timeline import Outcome, build_timeline
@@ -205,12 +205,12 @@ def test_histograms_add_up_and_slow_lists_are_limited() -> None:
 
 
 def missed_in(records: list[TraceRecord], watermark_ms: int) -> set[tuple[str, str]]:
-    """Message and group of the never-consumed messages; the lists are long enough for all."""
+    """Message and group of the untraced messages; the lists are long enough for all."""
     slow = tables_in(records, watermark_ms)[SLOW]
-    return {(r.msg_id, r.consumer_group) for r in slow if r.reason == "never_consumed"}
+    return {(r.msg_id, r.consumer_group) for r in slow if r.reason == "untraced"}
 
 
-def test_never_consumed_messages() -> None:
+def test_untraced_messages() -> None:
     late = 10 * 60_000
     records: list[TraceRecord] = [
         sent(0, "had"),
@@ -254,9 +254,32 @@ def test_never_consumed_messages() -> None:
     assert (orders.messages, orders.attempts, orders.failures) == (9, 10, 1)
     assert (orders.first_ms, orders.last_ms) == (START_MS, START_MS + late)
     billing = by_edge["orders", "billing"]
-    assert (billing.messages, billing.attempts, billing.never_consumed) == (2, 2, 3)
-    listed = [row for row in tables[SLOW] if row.reason == "never_consumed"]
+    assert (billing.messages, billing.attempts, billing.untraced) == (2, 2, 3)
+    listed = [row for row in tables[SLOW] if row.reason == "untraced"]
     assert {(row.attempts, row.latency_ms, row.start_ms) for row in listed} == {(0, None, None)}
+    untraced = tables[UNTRACED]
+    assert sum(row.messages for row in untraced) == sum(row.untraced for row in tables[EDGES])
+    assert {row.consumer_group for row in untraced} == {row.consumer_group for row in listed}
+
+
+def test_untraced_messages_by_tags() -> None:
+    many = message_flow.TAGS_PER_HOUR_MAX + 5
+    records = [
+        *(sent(10 * n, f"m{n}", tags=f"tag{n}") for n in range(many)),
+        *(sent(10 * n + 5, f"n{n}", tags="tag0") for n in range(30)),
+        sent(9_000, "batch1,batch2", tags="tag1", body_bytes=200),
+        sent(9_500, "bare"),
+        *consumed(1, "other", "r1"),
+        sent(0, "other", tags="tag0"),
+    ]
+    tables = tables_in(records, watermark_ms=START_MS + 20 * 60_000)
+    counts = {row.tags: row.messages for row in tables[UNTRACED]}
+    few = {f"tag{n}": 1 for n in range(1, message_flow.TAGS_PER_HOUR_MAX)}
+    # The tags of the batch are unknown, and tags after the limit, also no tags.
+    assert counts == few | {"tag0": 31, None: 2 + 5 + 1}
+    listed = Counter(row.tags for row in tables[SLOW] if row.reason == "untraced")
+    assert listed["tag0"] == message_flow.LISTED_PER_HOUR_MAX
+    assert listed["tag7"] == 1
 
 
 def test_percentiles_are_exact_over_values_with_counts() -> None:
@@ -350,7 +373,7 @@ def test_only_facts_of_the_requested_hours_are_derived() -> None:
 
 
 def test_the_watermark_makes_hours_overdue() -> None:
-    margin = message_flow.NEVER_CONSUMED_AFTER_MS
+    margin = message_flow.UNTRACED_AFTER_MS
     assert list(newly_overdue_hours(0, START_MS)) == []
     assert list(newly_overdue_hours(START_MS, START_MS)) == []
     assert list(newly_overdue_hours(START_MS + margin, START_MS + margin + 1)) == [HOUR]

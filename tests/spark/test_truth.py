@@ -51,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
     fill(folder / "store", made, **SMALL)
     assert made.truth.records >= RECORDS
     assert made.truth.broken
-    assert made.truth.never_consumed
+    assert made.truth.untraced
     return folder, made.truth
 
 

@@ -3,7 +3,7 @@
 Values without records are None, never 0. Rates are 0 to 1, times milliseconds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.services.analytics.ranges import TimeRange
 from trace.tables import MESSAGE_KINDS
@@ -100,9 +100,10 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class SlowDelivery:
-    """A slow delivery to a consumer group, or a message never consumed by the group."""
+    """A slow delivery to a consumer group, or a message without a recorded attempt of the group."""
 
     at_ms: int
+    #: slow; or the state of a message without an attempt: pending or unknown.
     reason: str
     topic: str | None
     producer_group: str | None
@@ -123,6 +124,17 @@ class SlowDelivery:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """Counts of messages without a recorded attempt of a group."""
+
+    #: Never consumed: behind the committed offsets, and not filtered.
+    pending: int
+    #: Without a known subscription or committed offset.
+    unknown: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """An edge of the topology: producer group to topic, or topic to consumer group."""
 
@@ -134,8 +146,13 @@ class Edge:
     attempts: int
     failures: int
     dead_letters: int
-    never_consumed: int
     last_ms: int
+    never_consumed: int = 0
+    #: Messages that may have been filtered, or consumed without a trace.
+    unconfirmed: int = 0
+
+    def with_missed(self, missed: Missed) -> "Edge":
+        return replace(self, never_consumed=missed.pending, unconfirmed=missed.unknown)
 
     @property
     def is_consuming(self) -> bool:
@@ -151,12 +168,12 @@ class Step:
     """One step of the consumption funnel."""
 
     name: str
-    count: int | None
+    count: int
     #: Outside of the sequence from sent to succeeded.
     is_side: bool = False
 
 
-def funnel_of(counts: Counts, never_consumed: int | None) -> list[Step]:
+def funnel_of(counts: Counts, missed: Missed) -> list[Step]:
     """The steps from sent to succeeded. Deliveries are counted per consumer group."""
     return [
         Step("sent", counts.sends),
@@ -165,5 +182,6 @@ def funnel_of(counts: Counts, never_consumed: int | None) -> list[Step]:
         Step("succeeded", counts.consumed),
         Step("retried", counts.retries, is_side=True),
         Step("dead", counts.dead_letters, is_side=True),
-        Step("never_consumed", never_consumed, is_side=True),
+        Step("never_consumed", missed.pending, is_side=True),
+        Step("unconfirmed", missed.unknown, is_side=True),
     ]

@@ -16,14 +16,13 @@ from rest_framework.response import Response
 
 from console.api.views import ClusterResource
 from console.gateway import now_ms
-from console.services.analytics import queries, serializers
+from console.services.analytics import queries, serializers, unconsumed
 from console.services.analytics.aggregates import KIND_NUMBERS, Aggregates, Percentiles, Scope
 from console.services.analytics.duck import LakeReader
 from console.services.analytics.export import FORMATS, download
 from console.services.analytics.heatmap import heat_map
 from console.services.analytics.lake_session import lake_reader, read_scope
 from console.services.analytics.ranges import SPAN_DEFAULT, SPANS, TimeRange
-from console.services.analytics.unconsumed import unconsumed
 from trace.lake import HOUR_MS
 from trace.tables import MEASURES
 
@@ -187,7 +186,8 @@ class HeatMap(AnalyticsResource):
 class Funnel(AnalyticsResource):
     @extend_schema(parameters=[*PARAMETERS, EXPORT], responses=serializers.FunnelSerializer)
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
-        """Steps from sent to succeeded. `never_consumed` is null with the filter `kind`."""
+        """Steps from sent to succeeded; `unconfirmed` counts messages without a trace of
+        consumption whose group has no known subscription or offset."""
         scope = self.scope(request)
         with lake_reader(self.cluster.name) as reader:
             steps = queries.funnel(reader, scope, queries.overview(reader, scope).total)
@@ -218,8 +218,9 @@ class Slow(AnalyticsResource):
     def get(self, request: Request, cluster: str) -> Response | HttpResponse:
         """The deliveries with the highest latency, or the never-consumed messages.
 
-        The first 50 never-consumed messages are compared with the cluster: the list lacks messages
-        that the group has passed, by its committed offset, and messages that its filter rejects.
+        A never-consumed message has no recorded attempt of the group, is not behind the committed
+        offsets of the group, and passes the tag filter of the group. The field `reason` is
+        `pending`, or `unknown` when the last trace job did not learn subscription and offsets.
         """
         scope = self.scope(request)
         reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
@@ -227,12 +228,9 @@ class Slow(AnalyticsResource):
         if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= queries.SLOW_MAX):
             raise ValidationError({"limit": [_("A number from 1 to 500.")]})
         with lake_reader(self.cluster.name) as reader:
-            deliveries = queries.slowest(
-                reader, scope, never_consumed=reason == "never_consumed", limit=int(limit)
-            )
+            ask = queries.slowest if reason == "slow" else unconsumed.never_consumed
+            deliveries = ask(reader, scope, limit=int(limit))
             fields = self.scope_fields(scope, reader)
-        if reason == "never_consumed":
-            deliveries = unconsumed(self.cluster, deliveries)
         items = serializers.SlowDeliverySerializer(deliveries, many=True).data
         return self.itemized(request, "slow", fields, items)
 

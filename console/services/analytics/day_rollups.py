@@ -23,7 +23,7 @@ from django.conf import settings
 
 from console.services.analytics.ranges import DAY_MS, TimeRange
 from console.services.jobs.paths import lake_of
-from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, Lake, Snapshot
+from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW, UNTRACED, Lake, Snapshot
 from trace.tables import TABLES, Table
 
 log = logging.getLogger(__name__)
@@ -44,9 +44,7 @@ COUNTS: Final = tuple(
     for column in TABLES[MINUTE].columns
     if column.type == "bigint" and column.name != "minute_ms"
 )
-_EDGE_COUNTS: Final = (
-    *("messages", "bytes", "attempts", "failures", "dead_letters", "never_consumed"),
-)
+_EDGE_COUNTS: Final = ("messages", "bytes", "attempts", "failures", "dead_letters", "untraced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,7 @@ _SUMS: Final = {
     LATENCY: _Sum((*_KEYS, "measure", "bucket"), ("count",)),
     EDGES: _Sum(_KEYS[:3], _EDGE_COUNTS, least=("first_ms",), most=("last_ms",)),
     SLOW: _Sum(is_list=True),
+    UNTRACED: _Sum(is_list=True),  # sums over hours would mix states
 }
 
 

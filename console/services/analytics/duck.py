@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import duckdb
+import pyarrow
+import pyarrow.parquet
 from django.conf import settings
 
 from console.services.analytics.day_rollups import ROLLUPS_FOLDER, Mixed, files_of, mixed_files
 from console.services.analytics.ranges import TimeRange
+from trace.columns import arrow_schema
 from trace.lake import Lake, Snapshot
-from trace.tables import TABLES
+from trace.tables import SUBSCRIPTIONS, TABLES
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,20 @@ class LakeReader:
     broken: list[str] = field(default_factory=list)
     files_read: int = 0
 
+    def _with_subscriptions(self) -> None:
+        """Give the connection the table `subscriptions` of the snapshot; empty when unknown."""
+        run = self.snapshot.subscriptions_run
+        path = self.lake.subscriptions_file(run)
+        try:
+            table = pyarrow.parquet.read_table(path, partitioning=None) if run else None
+        except (OSError, pyarrow.ArrowException) as error:
+            log.warning("no subscriptions of lake %s: %s", self.lake.root, error)
+            self._name_broken(path)
+            table = None
+        if table is None:
+            table = arrow_schema(SUBSCRIPTIONS).empty_table()
+        self.connection.register(SUBSCRIPTIONS.name, table)
+
     def rows(
         self,
         sql: str,
@@ -72,12 +89,15 @@ class LakeReader:
         *,
         is_whole: bool = False,
     ) -> list[Row]:
-        """Run `sql`, in which {files} stands for the table of `dataset` in the range.
+        """Run `sql`, in which {files} stands for the table of `dataset` in the range, and
+        `subscriptions` for the subscriptions of the groups.
 
         `is_whole` is for queries over the whole range, without the points of the range: such
         queries may read longer sums. Raises TooSlowError.
         """
         for _attempt in range(VANISHED_TRIES_MAX):
+            if SUBSCRIPTIONS.name in sql:
+                self._with_subscriptions()
             mixed = mixed_files(self.lake, self.snapshot, dataset, range_) if is_whole else None
             files, missing = self._files(dataset, range_, is_whole, mixed)
             values = {**(parameters or {}), **self._mixed_parameters(mixed)}

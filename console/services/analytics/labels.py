@@ -26,6 +26,10 @@ STEPS: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "never_consumed": (
         _("Never consumed"),
-        _("Stored, but not consumed by a group that reads the topic; counted per whole hour."),
+        _("Stored, but not consumed by a group that subscribes to the message."),
+    ),
+    "unconfirmed": (
+        _("No trace of consumption"),
+        _("The subscription or the offsets of the group are unknown: consumed or not."),
     ),
 }

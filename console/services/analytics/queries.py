@@ -5,6 +5,7 @@ summed; the error is at most 1 %. Grouping sets read every table once per query.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from console.services.analytics.aggregates import (
@@ -20,9 +21,10 @@ from console.services.analytics.aggregates import (
 )
 from console.services.analytics.duck import LakeReader, Row
 from console.services.analytics.heatmap import FIRST_BUCKETS
-from trace.lake import EDGES, LATENCY, MINUTE, SLOW
+from console.services.analytics.unconsumed import missed, total, with_missed
+from trace.lake import EDGES, HOUR_MS, LATENCY, MINUTE, SLOW
 from trace.latency import bucket_value_ms
-from trace.tables import MEASURES, MESSAGE_KINDS, NEVER_CONSUMED_REASON, SLOW_REASON
+from trace.tables import MEASURES, MESSAGE_KINDS, SLOW_REASON
 
 #: Default and maximum number of slow deliveries.
 SLOW_SHOWN: Final = 50
@@ -87,12 +89,12 @@ _SLOW_ROWS: Final = """
       AND ($topic IS NULL OR topic = $topic)
       AND ($consumer_group IS NULL OR consumer_group = $consumer_group)
       AND ($msg_type IS NULL OR msg_type = $msg_type)
-    ORDER BY latency_ms DESC NULLS FIRST, at_ms DESC, msg_id LIMIT $limit
+    ORDER BY latency_ms DESC, at_ms DESC, msg_id LIMIT $limit
 """
 _EDGE_ROWS: Final = """
     SELECT any_value(producer_group), topic, consumer_group, sum(messages)::BIGINT,
            sum(bytes)::BIGINT, sum(attempts)::BIGINT, sum(failures)::BIGINT,
-           sum(dead_letters)::BIGINT, sum(never_consumed)::BIGINT, max(last_ms)
+           sum(dead_letters)::BIGINT, max(last_ms)
     FROM {files} WHERE hour_ms >= $begin_hour AND hour_ms < $end
       AND ($topic IS NULL OR topic = $topic)
       AND ($consumer_group IS NULL OR consumer_group = $consumer_group
@@ -100,6 +102,7 @@ _EDGE_ROWS: Final = """
               AND topic IN (SELECT topic FROM {files} WHERE consumer_group = $consumer_group))
     GROUP BY topic, consumer_group,
              CASE WHEN consumer_group IS NULL THEN producer_group ELSE '' END
+    HAVING sum(attempts) > 0
     ORDER BY sum(messages) DESC, topic, consumer_group LIMIT $limit
 """
 
@@ -177,13 +180,10 @@ def bands(reader: LakeReader, scope: Scope, measure: str) -> list[tuple[int, int
     return [(point, index, count) for point, index, count in rows]
 
 
-def slowest(
-    reader: LakeReader, scope: Scope, *, never_consumed: bool = False, limit: int = SLOW_SHOWN
-) -> list[SlowDelivery]:
+def slowest(reader: LakeReader, scope: Scope, *, limit: int = SLOW_SHOWN) -> list[SlowDelivery]:
     """The deliveries with the highest latency, among the slow deliveries that the job keeps per
-    hour; or the never-consumed messages, newest first."""
-    reason = NEVER_CONSUMED_REASON if never_consumed else SLOW_REASON
-    parameters = {**scope.parameters, "reason": reason, "limit": min(limit, SLOW_MAX)}
+    hour."""
+    parameters = {**scope.parameters, "reason": SLOW_REASON, "limit": min(limit, SLOW_MAX)}
     rows = reader.rows(_SLOW_ROWS, SLOW, scope.range, parameters)
     return [SlowDelivery(*row) for row in rows]
 
@@ -191,18 +191,17 @@ def slowest(
 def edges(reader: LakeReader, scope: Scope) -> list[Edge]:
     """The edges of the topology, busiest first. Edges are stored per hour without message type:
     hours at both ends of the range count whole, and `scope.kind` is ignored."""
+    begin_ms = scope.range.hours[0] * HOUR_MS
     parameters = {name: scope.parameters[name] for name in ("end", "topic", "consumer_group")}
-    parameters |= {"begin_hour": scope.range.hours[0] * 3_600_000, "limit": EDGES_MAX}
-    return [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
+    parameters |= {"begin_hour": begin_ms, "limit": EDGES_MAX}
+    found = [Edge(*row) for row in reader.rows(_EDGE_ROWS, EDGES, scope.range, parameters)]
+    whole = replace(scope, range=replace(scope.range, begin_ms=begin_ms), kind=None)
+    return with_missed(found, missed(reader, whole))
 
 
-def funnel(reader: LakeReader, scope: Scope, total: Aggregates) -> list[Step]:
-    """The steps from sent to succeeded. Never-consumed messages are counted by the edges, which
-    have no message type: with `scope.kind` the count is None."""
-    never_consumed = None
-    if scope.kind is None:
-        never_consumed = sum(edge.never_consumed for edge in edges(reader, scope))
-    return funnel_of(total.counts, never_consumed)
+def funnel(reader: LakeReader, scope: Scope, whole: Aggregates) -> list[Step]:
+    """The steps from sent to succeeded, with the messages that groups never consumed."""
+    return funnel_of(whole.counts, total(missed(reader, scope)))
 
 
 def _percentiles(

@@ -63,7 +63,7 @@ class NamedSerializer(AggregatesSerializer):
 
 class SlowDeliverySerializer(serializers.Serializer[Any]):
     msg_id = serializers.CharField()
-    reason = serializers.CharField(help_text="slow or never_consumed")
+    reason = serializers.CharField(help_text="slow, pending or unknown")
     topic = serializers.CharField(allow_null=True)
     producer_group = serializers.CharField(allow_null=True)
     consumer_group = serializers.CharField(allow_null=True)
@@ -92,7 +92,10 @@ class EdgeSerializer(serializers.Serializer[Any]):
     failures = serializers.IntegerField()
     failure_rate = serializers.FloatField(allow_null=True)
     dead_letters = serializers.IntegerField()
-    never_consumed = serializers.IntegerField()
+    never_consumed = serializers.IntegerField(help_text="Pending: not consumed, not filtered.")
+    unconfirmed = serializers.IntegerField(
+        help_text="No trace of consumption; subscription or offsets of the group are unknown."
+    )
     last_ms = serializers.IntegerField()
 
     def get_origin(self, edge: Any) -> str | None:
@@ -107,9 +110,10 @@ class EdgeSerializer(serializers.Serializer[Any]):
 
 class StepSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(
-        help_text="sent, stored, delivered, succeeded; also retried, dead, never_consumed"
+        help_text="sent, stored, delivered, succeeded; "
+        "also retried, dead, never_consumed, unconfirmed"
     )
-    count = serializers.IntegerField(allow_null=True)
+    count = serializers.IntegerField()
 
 
 class HeatCellSerializer(serializers.Serializer[Any]):

@@ -1,32 +1,95 @@
-"""Never-consumed messages of the lake, compared with the cluster.
+"""Messages that groups never consumed: untraced messages of the lake, judged by subscriptions.
 
-The lake has trace records only: no record of a delivery to consumers without traces, and none of a
-message outside of the filter. While the broker stores the message, the committed offset of the
-group and the filters of the connected consumers show that the message is not pending.
+The lake counts messages without a recorded attempt of a group. The subscriptions in the lake say
+why there is none; pages, resources and files use the same judgement:
+
+    passed     the committed offsets of the group are behind the message
+    filtered   the tag filter of the group rejects the message
+    pending    the group has neither: the message is never consumed
+    unknown    the lake does not know the subscription or the offsets; an SQL92 filter, which may
+               reject messages after the committed offsets
 """
 
-from collections.abc import Sequence
+from typing import Any, Final
 
-from console.gateway import Cluster, GatewayError
-from console.gateway.messages.deliveries import Delivery, deliveries_of
-from console.services.analytics.aggregates import SlowDelivery
+from console.services.analytics.aggregates import Edge, Missed, Scope, SlowDelivery
+from console.services.analytics.duck import LakeReader
+from trace.lake import SLOW, UNTRACED
+from trace.tables import UNTRACED_REASON
 
-#: Maximum number of compared messages; the rest stays in the list.
-COMPARED_MAX = 50
-#: States of messages that are not pending.
-SETTLED = frozenset({Delivery.CONSUMED, Delivery.FILTERED})
+PENDING: Final = "pending"
+UNKNOWN: Final = "unknown"
+
+# {judged}, {stored} and {time} are SQL of this module; LakeReader replaces {{files}}.
+_JUDGED: Final = """
+    SELECT untraced.*, CASE
+        WHEN known.topic IS NULL THEN 'unknown'
+        WHEN {stored} < known.consumed_until_ms THEN 'passed'
+        WHEN untraced.tags IS NOT NULL AND known.accepted_tags IS NOT NULL
+             AND NOT list_contains(known.accepted_tags, untraced.tags) THEN 'filtered'
+        WHEN known.consumed_until_ms IS NULL OR known.expression_type IS DISTINCT FROM 'TAG'
+             OR untraced.tags IS NULL AND known.accepted_tags IS NOT NULL THEN 'unknown'
+        ELSE 'pending' END AS state
+    FROM {{files}} untraced LEFT JOIN subscriptions known
+      ON known.topic = untraced.topic AND known.consumer_group = untraced.consumer_group
+     AND {stored} >= known.since_ms AND ({stored} < known.until_ms OR known.until_ms IS NULL)
+    WHERE {time} >= $begin AND {time} < $end
+      AND ($topic IS NULL OR untraced.topic = $topic)
+      AND ($consumer_group IS NULL OR untraced.consumer_group = $consumer_group)
+      AND ($msg_type IS NULL OR untraced.msg_type = $msg_type)
+"""
+_COUNTS: Final = """
+    SELECT topic, consumer_group, coalesce(sum(messages) FILTER (state = 'pending'), 0)::BIGINT,
+           coalesce(sum(messages) FILTER (state = 'unknown'), 0)::BIGINT, max(last_ms)
+    FROM ({judged})
+    WHERE state IN ('pending', 'unknown') GROUP BY ALL
+"""
+_ROWS: Final = """
+    SELECT at_ms, state, topic, producer_group, consumer_group, msg_type, msg_id, stored_ms,
+           start_ms, latency_ms, end_to_end_ms, duration_ms, attempts, success
+    FROM ({judged})
+    WHERE reason = $reason AND state IN ('pending', 'unknown')
+    ORDER BY at_ms DESC, msg_id LIMIT $limit
+"""
 
 
-def unconsumed(cluster: Cluster, rows: Sequence[SlowDelivery]) -> list[SlowDelivery]:
-    """Return the rows without consumed and filtered messages.
+def missed(reader: LakeReader, scope: Scope) -> dict[tuple[str, str], Missed]:
+    """The counts by topic and consumer group, without groups that missed no message.
 
-    Rows stay when the cluster does not answer, or stores the message no more.
+    A minute counts as pending until the group has passed the whole minute.
     """
-    known = [row for row in rows[:COMPARED_MAX] if row.topic and row.consumer_group and row.msg_id]
-    wanted = tuple((str(row.topic), row.msg_id, str(row.consumer_group)) for row in known)
-    try:
-        states = cluster.ask(deliveries_of, wanted).value if wanted else ()
-    except GatewayError:
-        return list(rows)
-    settled = {key for key, state in zip(wanted, states, strict=True) if state in SETTLED}
-    return [row for row in rows if (row.topic, row.msg_id, row.consumer_group) not in settled]
+    sql = _COUNTS.format(judged=_JUDGED.format(stored="untraced.last_ms", time="minute_ms"))
+    rows = reader.rows(sql, UNTRACED, scope.range, scope.parameters)
+    return {(topic, group): Missed(*counts) for topic, group, *counts in rows}
+
+
+def total(counts: dict[tuple[str, str], Missed]) -> Missed:
+    """The sum of all topics and groups."""
+    return Missed(
+        sum(each.pending for each in counts.values()),
+        sum(each.unknown for each in counts.values()),
+        max((each.last_ms for each in counts.values()), default=0),
+    )
+
+
+def never_consumed(reader: LakeReader, scope: Scope, limit: int) -> list[SlowDelivery]:
+    """The pending and unknown messages, newest first, among the untraced messages that the job
+    keeps per hour. `reason` is their state."""
+    parameters = {**scope.parameters, "reason": UNTRACED_REASON, "limit": limit}
+    sql = _ROWS.format(judged=_JUDGED.format(stored="untraced.stored_ms", time="at_ms"))
+    rows = reader.rows(sql, SLOW, scope.range, parameters)
+    return [SlowDelivery(*row) for row in rows]
+
+
+def with_missed(edges: list[Edge], counts: dict[tuple[str, str], Missed]) -> list[Edge]:
+    """The edges with their counts; further edges for groups that consumed nothing at all."""
+    result = []
+    left = dict(counts)
+    for edge in edges:
+        found = left.pop((str(edge.topic), str(edge.consumer_group)), None)
+        result.append(edge if found is None else edge.with_missed(found))
+    more: list[Any] = [
+        Edge(None, topic, group, 0, 0, 0, 0, 0, found.last_ms).with_missed(found)
+        for (topic, group), found in left.items()
+    ]
+    return result + more

@@ -20,7 +20,7 @@ from console.services.analytics.labels import KIND_TITLES
 from console.services.analytics.lake_session import lake_reader, read_scope
 from console.services.analytics.ranges import SPANS
 from console.services.analytics.trace_jobs import INGEST
-from console.services.analytics.unconsumed import unconsumed
+from console.services.analytics.unconsumed import never_consumed
 from console.services.jobs import kinds, spark
 from console.services.jobs.models import Job
 from console.services.jobs.states import ACTIVE
@@ -49,7 +49,6 @@ class AnalyticsPage(ClusterPage):
             results = self.results(reader, scope) if reader.snapshot.run else {}
             snapshot = reader.snapshot if reader.snapshot.run else None
             freshness = self._freshness(reader, scope)
-        results = self.compared(results)
         return self.show(
             title=self.heading(),
             crumbs=self.crumbs(),
@@ -75,10 +74,6 @@ class AnalyticsPage(ClusterPage):
     def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         """Run the queries of the page; returns template variables."""
         raise NotImplementedError
-
-    def compared(self, results: dict[str, Any]) -> dict[str, Any]:
-        """The template variables after a comparison with the cluster, without a query open."""
-        return results
 
     def _freshness(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         data_ms = reader.snapshot.watermark_ms or reader.snapshot.committed_ms
@@ -127,7 +122,7 @@ class OverviewPage(AnalyticsPage):
             "kinds": whole.kinds,
             "heat": heat,
             "funnel": funnel,
-            "funnel_most": max(step.count or 0 for step in funnel),
+            "funnel_most": max(step.count for step in funnel),
             "slowest": queries.slowest(reader, scope, limit=SLOWEST_ON_OVERVIEW),
         }
 
@@ -164,13 +159,8 @@ class SlowPage(AnalyticsPage):
     def results(self, reader: LakeReader, scope: Scope) -> dict[str, Any]:
         return {
             "slowest": queries.slowest(reader, scope),
-            "never": queries.slowest(reader, scope, never_consumed=True),
+            "never": never_consumed(reader, scope, queries.SLOW_SHOWN),
         }
-
-    def compared(self, results: dict[str, Any]) -> dict[str, Any]:
-        listed = results.get("never", [])
-        never = unconsumed(self.cluster, listed)
-        return {**results, "never": never, "settled_count": len(listed) - len(never)}
 
 
 def _below(cluster: str, heading: str) -> list[Crumb]:

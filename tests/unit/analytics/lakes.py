@@ -1,5 +1,6 @@
 """Small lakes for tests of the queries."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pyarrow.parquet as pq
 from console.services.analytics.day_rollups import COUNTS
 from trace.lake import HOUR_MS, Lake, Snapshot, hour_of, part_path
 from trace.latency import bucket_of
-from trace.tables import TABLES
+from trace.subscriptions import filter_of
+from trace.tables import SUBSCRIPTIONS, TABLES, Table
 
 BEGIN_MS = 489_563 * HOUR_MS
 ARROW = {
@@ -18,11 +20,12 @@ ARROW = {
     "string": pa.string(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
+    "array<string>": pa.list_(pa.string()),
 }
 
 
-def schema_of(name: str) -> pa.Schema:
-    return pa.schema({column.name: ARROW[column.type] for column in TABLES[name].columns})
+def schema_of(table: Table) -> pa.Schema:
+    return pa.schema({column.name: ARROW[column.type] for column in table.columns})
 
 
 def minute(at: int, topic: str | None, group: str | None = None, **counts: int) -> dict[str, Any]:
@@ -74,9 +77,9 @@ def slow(at: int, msg_id: str, latency_ms: int, topic: str = "orders") -> dict[s
 
 
 def never(at: int, msg_id: str, topic: str = "orders") -> dict[str, Any]:
-    """A row of `slow` for a message never consumed by the group."""
+    """A row of `slow` for a message without a recorded attempt of the group."""
     gone = dict.fromkeys(("start_ms", "latency_ms", "duration_ms", "success"))
-    fields = {"reason": "never_consumed", "at_ms": BEGIN_MS + at * 60_000, "attempts": 0}
+    fields = {"reason": "untraced", "at_ms": BEGIN_MS + at * 60_000, "attempts": 0}
     return {**slow(at, msg_id, 0, topic), **gone, **fields, "stored_ms": fields["at_ms"]}
 
 
@@ -84,7 +87,7 @@ def edge(
     producer: str | None, topic: str | None, group: str | None, messages: int, **more: int
 ) -> dict[str, Any]:
     """A row of `edges` in the hour of BEGIN_MS."""
-    counted = dict.fromkeys(("bytes", "failures", "dead_letters", "never_consumed"), 0)
+    counted = dict.fromkeys(("bytes", "failures", "dead_letters", "untraced"), 0)
     return {
         "hour_ms": BEGIN_MS,
         "producer_group": producer,
@@ -99,9 +102,54 @@ def edge(
     }
 
 
-def make_lake(root: Path, **datasets: list[dict[str, Any]]) -> Lake:
+def untraced(
+    at: int, topic: str, group: str, messages: int, tags: str | None = "", **more: Any
+) -> dict[str, Any]:
+    """A row of `untraced`, `at` minutes after BEGIN_MS."""
+    begin_ms = BEGIN_MS + at * 60_000
+    return {
+        "minute_ms": begin_ms,
+        "topic": topic,
+        "producer_group": "shop",
+        "consumer_group": group,
+        "msg_type": 0,
+        "tags": tags,
+        "messages": messages,
+        "first_ms": begin_ms,
+        "last_ms": begin_ms + 59_000,
+        **more,
+    }
+
+
+def subscription(topic: str, group: str, expression: str = "*", **more: Any) -> dict[str, Any]:
+    """A row of `subscriptions`: nothing consumed since BEGIN_MS."""
+    kind, text, tags = filter_of("TAG", expression)
+    return {
+        "topic": topic,
+        "consumer_group": group,
+        "since_ms": 0,
+        "until_ms": None,
+        "expression_type": kind,
+        "expression": text,
+        "accepted_tags": tags,
+        "consumed_until_ms": BEGIN_MS,
+        "asked_ms": BEGIN_MS,
+        **more,
+    }
+
+
+def make_lake(
+    root: Path,
+    *,
+    subscriptions: Sequence[dict[str, Any]] = (),
+    **datasets: list[dict[str, Any]],
+) -> Lake:
     """A lake with the rows in a single committed run."""
     lake = Lake(root)
+    if subscriptions:
+        path = lake.subscriptions_file(1)
+        path.parent.mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(list(subscriptions), schema_of(SUBSCRIPTIONS)), path)
     parts: dict[str, dict[int, list[int]]] = {}
     for name, rows in datasets.items():
         by_hour: dict[int, list[dict[str, Any]]] = {}
@@ -110,8 +158,17 @@ def make_lake(root: Path, **datasets: list[dict[str, Any]]) -> Lake:
         for hour, of_hour in by_hour.items():
             folder = lake.dataset(name) / part_path(hour, 1)
             folder.mkdir(parents=True)
-            table = pa.Table.from_pylist(of_hour, schema=schema_of(name))
+            table = pa.Table.from_pylist(of_hour, schema=schema_of(TABLES[name]))
             pq.write_table(table, folder / "part-0.parquet")
             parts.setdefault(name, {})[hour] = [1]
-    lake.commit(Snapshot(topic="T", run=1, committed_ms=BEGIN_MS, parts=parts, records=1))
+    lake.commit(
+        Snapshot(
+            topic="T",
+            run=1,
+            committed_ms=BEGIN_MS,
+            parts=parts,
+            records=1,
+            subscriptions_run=1 if subscriptions else 0,
+        )
+    )
     return lake

@@ -26,9 +26,7 @@ def edge(
     producer: str | None, topic: str | None, group: str | None, messages: int = 1, **more: int
 ) -> Edge:
     counts = {"bytes": 0, "attempts": messages, "failures": 0, "dead_letters": 0}
-    return Edge(
-        producer, topic, group, messages, **{**counts, "never_consumed": 0, "last_ms": 0, **more}
-    )
+    return Edge(producer, topic, group, messages, **{**counts, "last_ms": 0, **more})
 
 
 def test_cells_stand_where_time_and_band_meet() -> None:

@@ -1,10 +1,21 @@
 """Spark and DuckDB read the same columns and types from the lake's tables."""
 
+from pathlib import Path
+
 import duckdb
 import msgspec
 import pytest
 
-from trace.lake import CONSUMERS, DATASETS, DERIVED, EVENTS, LAKE_VERSION, Lake, Snapshot
+from trace.lake import (
+    CONSUMERS,
+    DATASETS,
+    DERIVED,
+    EVENTS,
+    LAKE_VERSION,
+    WITH_UNTRACED,
+    Lake,
+    Snapshot,
+)
 from trace.tables import LEVELS, MEASURES, MINUTE, TABLES
 
 
@@ -44,11 +55,28 @@ def test_an_older_lake_keeps_its_events_and_gets_new_rollups(tmp_path) -> None:
     )
 
 
-def test_a_lake_without_facts_keeps_its_tables(tmp_path) -> None:
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_lake_without_tags_keeps_counts_and_latencies(tmp_path: Path, version: int) -> None:
     lake = Lake(tmp_path)
-    parts = {EVENTS: {5: [1], 40: [1, 4]}, "minute": {5: [4], 40: [4]}}
-    old = Snapshot(version=2, topic="T", run=4, parts=parts, stale={"minute": [40]})
+    events = {5: [1], 40: [1, 4]}
+    minutes = {"minute": {5: [4], 40: [4]}}
+    parts = {EVENTS: events, "edges": {5: [4]}, "facts": {5: [4]}, **minutes}
+    old = Snapshot(version=version, topic="T", run=4, parts=parts, stale={"minute": [40]})
     lake.commit(old)
-    assert lake.snapshot() == msgspec.structs.replace(
-        old, version=LAKE_VERSION, facts_from=41, stale={"minute": [40], CONSUMERS: [40]}
+    upgraded = msgspec.structs.replace(
+        old,
+        version=LAKE_VERSION,
+        parts={EVENTS: events, **minutes},
+        facts_from=41,
+        stale={
+            "minute": [40],
+            "latency": [],
+            CONSUMERS: [40],
+            **{name: [5, 40] for name in WITH_UNTRACED},
+        },
     )
+    assert lake.snapshot() == upgraded
+    lake.commit(msgspec.structs.replace(old, pending=[4]))
+    found = lake.snapshot()
+    assert (found.pending, found.parts) == ([], {EVENTS: events})
+    assert found.stale["minute"] == [5, 40]

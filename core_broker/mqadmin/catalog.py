@@ -1,8 +1,9 @@
 """The catalogue of commands: name, module and summary of each command.
 
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
-Names and aliases are RocketMQ 4.9.8's, from createUser to copyAcl those of 5.3.3; upper and lower
-case are equal. RocketMQ has classes for the last four commands, but does not register the classes.
+Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, haStatus and the
+commands from createUser to copyAcl are those of 5.3.3. Upper and lower case are equal. RocketMQ has
+classes for the last four commands, but does not register the classes.
 """
 
 from typing import Final, NamedTuple
@@ -17,8 +18,10 @@ class Entry(NamedTuple):
 
 CATALOG: Final[dict[str, Entry]] = {
     "updateTopic": Entry("topic_changes", "Update or create topic."),
+    "updateTopicList": Entry("lists", "Create or update topics in batch."),
     "deleteTopic": Entry("topic_changes", "Delete topic from broker and NameServer."),
     "updateSubGroup": Entry("groups", "Update or create subscription group."),
+    "updateSubGroupList": Entry("lists", "Update or create subscription groups in batch."),
     "deleteSubGroup": Entry("groups", "Delete subscription group from broker."),
     "updateBrokerConfig": Entry("brokers", "Update broker's config."),
     "updateTopicPerm": Entry("topic_changes", "Update topic perm."),
@@ -26,6 +29,7 @@ CATALOG: Final[dict[str, Entry]] = {
     "topicStatus": Entry("topics", "Examine topic status info."),
     "topicClusterList": Entry("topics", "Get cluster info for topic."),
     "brokerStatus": Entry("brokers", "Fetch broker runtime status data."),
+    "haStatus": Entry("ha_status", "Fetch ha runtime status data."),
     "queryMsgById": Entry("queries", "Query message by id."),
     "queryMsgByKey": Entry("queries", "Query message by key."),
     "queryMsgByUniqueKey": Entry("queries", "Query message by unique key."),

@@ -323,6 +323,8 @@ ELSEWHERE |= {
     *("createUser", "updateUser", "deleteUser", "getUser", "listUser", "copyUser"),
     *("createAcl", "updateAcl", "deleteAcl", "getAcl", "listAcl", "copyAcl"),
 }
+#: Commands tested in test_mqadmin_lists.py, with files and a scripted broker.
+ELSEWHERE |= {"updateTopicList", "updateSubGroupList", "haStatus"}
 
 
 def test_every_command_is_tried() -> None:

@@ -4,7 +4,13 @@ from collections.abc import Mapping
 
 from core_broker.client.admin.base import AdminBase
 from core_broker.client.admin.settings_text import read_settings, write_settings
-from core_broker.remoting.bodies import BrokerStatsData, ClusterInfo, KVTable, decode_body
+from core_broker.remoting.bodies import (
+    BrokerStatsData,
+    ClusterInfo,
+    HARuntimeInfo,
+    KVTable,
+    decode_body,
+)
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import ViewBrokerStatsDataRequestHeader
 
@@ -18,6 +24,10 @@ class BrokerAdmin(AdminBase):
     async def runtime_info(self, addr: str) -> dict[str, str]:
         """Runtime information of a broker under RocketMQ's names; all values are text."""
         return (await self._ask_body(KVTable, addr, RequestCode.GET_BROKER_RUNTIME_INFO)).table
+
+    async def ha_status(self, addr: str) -> HARuntimeInfo:
+        """The slaves of a master with their progress, or the progress of a slave."""
+        return await self._ask_body(HARuntimeInfo, addr, RequestCode.GET_BROKER_HA_STATUS)
 
     async def broker_config(self, addr: str) -> dict[str, str]:
         """All settings of a broker."""

@@ -1,5 +1,7 @@
 """Consumer and producer groups: configuration, members and progress."""
 
+from collections.abc import Sequence
+
 from core_broker.client.admin.base import RELAYED_TIMEOUT_MS, AdminBase
 from core_broker.message.topics import validate_group
 from core_broker.remoting.bodies import (
@@ -13,6 +15,7 @@ from core_broker.remoting.bodies import (
     ProducerInfo,
     ProducerTableInfo,
     SubscriptionGroupConfig,
+    SubscriptionGroupList,
     SubscriptionGroupWrapper,
     decode_body,
     encode_body,
@@ -42,6 +45,13 @@ class GroupAdmin(AdminBase):
         validate_group(config.group_name)
         code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
         await self._ask(addr, code, body=encode_body(config))
+
+    async def create_groups(self, addr: str, configs: Sequence[SubscriptionGroupConfig]) -> None:
+        """Create or change several groups on one broker, all or none. Since RocketMQ 5.3."""
+        for config in configs:
+            validate_group(config.group_name)
+        body = encode_body(SubscriptionGroupList(group_config_list=list(configs)))
+        await self._ask(addr, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)
 
     async def delete_group(self, addr: str, group: str, clean_offset: bool = True) -> None:
         """Delete a group on one broker and, with ``clean_offset``, the group's offsets."""

@@ -1,8 +1,11 @@
 """Topics: routes, configuration, offsets of queues."""
 
+from collections.abc import Sequence
+
 from core_broker.client.admin.base import AdminBase
 from core_broker.message.topics import AUTO_CREATE_TOPIC, validate_topic
 from core_broker.remoting.bodies import (
+    CreateTopicListRequestBody,
     GroupList,
     MessageQueue,
     TopicConfig,
@@ -12,6 +15,7 @@ from core_broker.remoting.bodies import (
     TopicRouteData,
     TopicStatsTable,
     decode_body,
+    encode_body,
 )
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import (
@@ -71,6 +75,13 @@ class TopicAdmin(AdminBase):
             order=config.order,
         )
         await self._ask(addr, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+
+    async def create_topics(self, addr: str, configs: Sequence[TopicConfig]) -> None:
+        """Create or change several topics on one broker, all or none. Since RocketMQ 5.3."""
+        for config in configs:
+            validate_topic(config.topic_name)
+        body = encode_body(CreateTopicListRequestBody(topic_config_list=list(configs)))
+        await self._ask(addr, RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
 
     async def delete_topic_in_broker(self, addr: str, topic: str) -> None:
         header = DeleteTopicRequestHeader(topic=topic)

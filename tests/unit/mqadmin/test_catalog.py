@@ -73,7 +73,8 @@ def test_names_are_found_in_any_case() -> None:
     assert find_name("CLUSTERLIST") == "clusterList"
     assert find_name("decodemessageid") == "DecodeMessageId"
     assert find_name("deleteAccessConfig") == "deleteAclConfig"
-    assert find_name("haStatus") is None
+    assert find_name("hastatus") == "haStatus"
+    assert find_name("addBroker") is None
 
 
 def test_help_imports_no_command() -> None:

@@ -40,7 +40,7 @@ def test_an_unknown_command() -> None:
     result = run("topicLst")
     assert result.exit_code == 2
     assert "The sub command topicLst not exist. Did you mean topicList?" in result.stderr
-    assert run("help", "haStatus").exit_code == 2
+    assert run("help", "addBroker").exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 
 class FailureSerializer(serializers.Serializer[Any]):
-    """A broker that did not answer, with the reason."""
+    """A broker or name server whose part of the answer is missing, with the reason."""
 
     broker = serializers.CharField()
     addr = serializers.CharField()
@@ -16,6 +16,10 @@ class FailureSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Time of the broker's last values, which the answer contains in place of "
         "current values; null: the answer lacks the broker's values.",
+    )
+    kind = serializers.ChoiceField(
+        choices=["unreachable", "refused"],
+        help_text="unreachable: no answer arrived. refused: the broker answered with an error.",
     )
 
 

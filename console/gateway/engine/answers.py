@@ -1,11 +1,17 @@
-"""Answers to questions: the value, its age, and the brokers that did not answer."""
+"""Answers to questions: the value, its age, and the brokers that failed."""
 
 import time
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, TypeVar
+
+from core_broker.errors import GantryError, TransportError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+#: unreachable: no answer arrived. refused: the broker answered with an error, or with a response
+#: that the console cannot read.
+FailureKind = Literal["unreachable", "refused"]
 
 
 def now_ms() -> int:
@@ -15,7 +21,7 @@ def now_ms() -> int:
 
 @dataclass(frozen=True, slots=True)
 class BrokerFailure:
-    """A broker that did not answer.
+    """A broker or name server whose part of an answer is missing.
 
     `as_of_ms` is the time of the broker's last values, which take the place of the missing part;
     None: the value lacks the part.
@@ -25,6 +31,7 @@ class BrokerFailure:
     addr: str
     reason: str
     as_of_ms: int | None = None
+    kind: FailureKind = "unreachable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +59,20 @@ class Answer(Generic[T_co]):
         return max(0, now_ms() - self.asked_at_ms)
 
 
+def kind_of(error: GantryError) -> FailureKind:
+    """The kind of a failed request."""
+    return "unreachable" if isinstance(error, TransportError) else "refused"
+
+
 def merge_failures(*groups: tuple[BrokerFailure, ...]) -> tuple[BrokerFailure, ...]:
     """Join the failures of several questions in order, each broker and reason once.
 
     Of several times, the oldest remains.
     """
-    merged: dict[tuple[str, str, str], BrokerFailure] = {}
+    merged: dict[tuple[str, str, str, str], BrokerFailure] = {}
     for failure in (failure for group in groups for failure in group):
-        key = failure.broker, failure.addr, failure.reason
+        key = failure.broker, failure.addr, failure.reason, failure.kind
         times = [one.as_of_ms for one in (failure, merged.get(key)) if one is not None]
         known = [at_ms for at_ms in times if at_ms is not None]
-        merged[key] = BrokerFailure(*key, as_of_ms=min(known, default=None))
+        merged[key] = replace(failure, as_of_ms=min(known, default=None))
     return tuple(merged.values())

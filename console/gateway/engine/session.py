@@ -14,7 +14,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console import metrics
-from console.gateway.engine.answers import Answer, BrokerFailure, Partial, now_ms
+from console.gateway.engine.answers import Answer, BrokerFailure, Partial, kind_of, now_ms
 from console.gateway.engine.cache import AnswerCache
 from console.gateway.engine.errors import (
     ClusterUnreachable,
@@ -163,13 +163,17 @@ class ClusterSession:
             if last is not None:
                 answers[ref] = last[0]
             as_of_ms = last[1] if last is not None else None
-            failures.append(BrokerFailure(ref.name, ref.addr, str(failure), as_of_ms))
+            failures.append(
+                BrokerFailure(ref.name, ref.addr, str(failure), as_of_ms, kind_of(failure))
+            )
         if failures and not answers and one_must_answer:
             refusals = [failure for _, failure in outcomes if isinstance(failure, RequestRefused)]
             if len(refusals) == len(failures):
                 raise Refused(refusals[0], failures=tuple(failures))
             raise ClusterUnreachable(
-                _("None of the cluster's brokers answered."),
+                _("The brokers refused the request or cannot be reached.")
+                if refusals
+                else _("None of the cluster's brokers answered."),
                 hint=format_lazy(
                     _("Check that the brokers at {addrs} run and can be reached."),
                     addrs=", ".join(sorted({ref.addr for ref in refs})),

@@ -41,7 +41,7 @@ class ClusterCard:
 
     @property
     def state(self) -> str:
-        """`up`, `partly` when a broker or name server does not answer, or `down`."""
+        """`up`, `partly` when a broker or name server failed, or `down`."""
         if self.answer is None or not self.answer.value.up:
             return "down"
         return "partly" if self.answer.failures else "up"

@@ -9,12 +9,13 @@
   const texts = boxes.throughput.dataset;
 
   const percent = (ratio) => (ratio === null ? null : ratio * 100);
+  const perSecond = (count, step) => (count === null ? null : count / step);
   const charts = [
     {
       box: boxes.throughput,
       lines: [
-        { label: texts.labelSent, color: "--gantry-in", fill: true, value: (p, step) => p.sends / step },
-        { label: texts.labelConsumed, color: "--gantry-out", value: (p, step) => p.attempts / step },
+        { label: texts.labelSent, color: "--gantry-in", fill: true, value: (p, step) => perSecond(p.sends, step) },
+        { label: texts.labelConsumed, color: "--gantry-out", value: (p, step) => perSecond(p.attempts, step) },
       ],
     },
     {

@@ -74,17 +74,29 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True)
 class Aggregates:
-    """Counts and latencies of a point in time, topic, group or message type.
+    """Counts and latencies of a topic, group or message type.
 
     `name` is None for records without the topic, group or type.
     """
 
-    name: str | int | None
+    name: str | None
     counts: Counts = Counts()
     #: From stored to the first delivery to a listener.
     latency: Percentiles = Percentiles()
     send_cost: Percentiles = Percentiles()
     #: From the send call to the end of the first successful consume attempt.
+    end_to_end: Percentiles = Percentiles()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Counts and latencies of a step of time."""
+
+    at_ms: int
+    #: None without records: messages may have been sent and consumed without a trace.
+    counts: Counts | None = None
+    latency: Percentiles = Percentiles()
+    send_cost: Percentiles = Percentiles()
     end_to_end: Percentiles = Percentiles()
 
 

@@ -17,7 +17,13 @@ from rest_framework.response import Response
 from console.api.views import ClusterResource
 from console.gateway import now_ms
 from console.services.analytics import queries, serializers, unconsumed
-from console.services.analytics.aggregates import KIND_NUMBERS, Aggregates, Percentiles, Scope
+from console.services.analytics.aggregates import (
+    KIND_NUMBERS,
+    Aggregates,
+    Percentiles,
+    Point,
+    Scope,
+)
 from console.services.analytics.duck import LakeReader
 from console.services.analytics.export import FORMATS, download
 from console.services.analytics.heatmap import heat_map
@@ -145,6 +151,7 @@ class Latency(AnalyticsResource):
         by = _choice(request, "by", CUTS, "group")
         with lake_reader(self.cluster.name) as reader:
             whole = queries.overview(reader, scope)
+            entries: Sequence[Aggregates | Point]
             if by == "hour":
                 hourly = Scope(
                     _by_hours(scope.range), scope.topic, scope.consumer_group, scope.kind
@@ -152,7 +159,7 @@ class Latency(AnalyticsResource):
                 entries = queries.series(reader, hourly)
             else:
                 entries = getattr(whole, f"{by}s")
-            items = [_latency_item(entry, measure, is_hour=by == "hour") for entry in entries]
+            items = [_latency_item(entry, measure) for entry in entries]
             total: Percentiles = getattr(whole.total, measure)
             fields = {
                 **self.scope_fields(scope, reader),
@@ -240,13 +247,14 @@ def _by_hours(shown: TimeRange) -> TimeRange:
     return TimeRange(begin, -(-shown.end_ms // HOUR_MS) * HOUR_MS, HOUR_MS)
 
 
-def _latency_item(entry: Aggregates, measure: str, *, is_hour: bool) -> dict[str, Any]:
-    rate = entry.counts.consume_success
+def _latency_item(entry: Aggregates | Point, measure: str) -> dict[str, Any]:
+    rate = entry.counts.consume_success if entry.counts else None
+    key = {"at_ms": entry.at_ms} if isinstance(entry, Point) else {"name": entry.name}
     return {
-        "at_ms" if is_hour else "name": entry.name,
+        **key,
         **serializers.PercentilesSerializer(getattr(entry, measure)).data,
         "error_rate": None if rate is None else 1 - rate,
-        "attempts": entry.counts.attempts,
+        "attempts": entry.counts.attempts if entry.counts else None,
     }
 
 

@@ -14,6 +14,7 @@ from console.services.analytics.aggregates import (
     Edge,
     Overview,
     Percentiles,
+    Point,
     Scope,
     SlowDelivery,
     Step,
@@ -107,8 +108,8 @@ _EDGE_ROWS: Final = """
 """
 
 
-def series(reader: LakeReader, scope: Scope) -> list[Aggregates]:
-    """One entry per point of the range; points without records have counts of 0."""
+def series(reader: LakeReader, scope: Scope) -> list[Point]:
+    """One entry per point of the range; points without records have no counts."""
     step = scope.range.step_ms
     point = f"minute_ms // {step} * {step}"
     counted = reader.rows(
@@ -122,8 +123,10 @@ def series(reader: LakeReader, scope: Scope) -> list[Aggregates]:
         reader, scope, cells=f"{point} AS point", key="point", which="0", sets="ALL"
     )
     return [
-        _aggregates(
-            at, by_point.get(at), {name: percentiles.get((at, 0, name)) for name in MEASURES}
+        Point(
+            at,
+            _counts(by_point[at]) if at in by_point else None,
+            **{name: percentiles.get((at, 0, name)) or Percentiles() for name in MEASURES},
         )
         for at in scope.range.points
     ]
@@ -231,12 +234,15 @@ def _where(time_column: str) -> str:
 
 
 def _aggregates(
-    name: str | int | None, row: Row | None, percentiles: Mapping[str, Percentiles | None]
+    name: str | None, row: Row, percentiles: Mapping[str, Percentiles | None]
 ) -> Aggregates:
-    counts = Counts(*(value or 0 for value in row[2:])) if row else Counts()
     return Aggregates(
-        name, counts, **{key: value or Percentiles() for key, value in percentiles.items()}
+        name, _counts(row), **{key: value or Percentiles() for key, value in percentiles.items()}
     )
+
+
+def _counts(row: Row) -> Counts:
+    return Counts(*(value or 0 for value in row[2:]))
 
 
 def _named_kind(entry: Aggregates) -> Aggregates:

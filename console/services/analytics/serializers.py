@@ -54,7 +54,15 @@ class AggregatesSerializer(serializers.Serializer[Any]):
 
 
 class PointSerializer(AggregatesSerializer):
-    at_ms = serializers.IntegerField(source="name")
+    """Counts, success rates and latencies of a step of time; all null without records."""
+
+    at_ms = serializers.IntegerField()
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        fields = super().get_fields()
+        for field in fields.values():
+            field.allow_null |= (field.source or "").startswith("counts.")
+        return fields
 
 
 class NamedSerializer(AggregatesSerializer):

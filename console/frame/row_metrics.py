@@ -11,7 +11,7 @@ beyond SCAN_MAX. `all_known` is true when every row has bulk metrics or was requ
 that filters on metrics can show counts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -21,6 +21,11 @@ from console.gateway.engine.questions import Question
 from console.gateway.metrics import SCAN_MAX, BulkMetrics
 
 M = TypeVar("M")
+
+
+def metric(get: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return the value of a list's column: `get` of the row's metrics, None for unknown metrics."""
+    return lambda line: get(line.numbers) if line.numbers is not None else None
 
 
 class MetricsLine(Named, Protocol):

@@ -2,16 +2,21 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.answers import BrokerFailure
-from console.gateway.engine.errors import NotFound, PreconditionFailed
+from console.gateway.engine.errors import (
+    AlreadyExists,
+    NotAllowedNow,
+    NotFound,
+    PreconditionFailed,
+)
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
 T = TypeVar("T")
@@ -36,6 +41,13 @@ class FieldChange:
     field: str
     before: Any
     after: Any
+
+
+class Settings(Protocol[T]):
+    """Settable fields of an object; unset fields keep each broker's value."""
+
+    def on(self, config: T) -> T:
+        """Return the configuration with the settings applied."""
 
 
 async def apply_change(
@@ -68,6 +80,40 @@ def brokers_named(refs: Sequence[BrokerRef], wanted: Sequence[str] | None) -> li
             hint=format_lazy(_("It has: {names}."), names=", ".join(known) or "—"),
         )
     return [known[name] for name in dict.fromkeys(wanted)]
+
+
+def brokers_for_new(
+    masters: Sequence[BrokerRef],
+    wanted: Sequence[str] | None,
+    held: Container[BrokerRef],
+    taken_text: Callable[[str], Any],
+) -> list[BrokerRef]:
+    """Return the named masters, or all, for a new object.
+
+    Raises NotAllowedNow without a broker, and AlreadyExists with `taken_text` of the names when
+    some brokers have the object.
+    """
+    refs = brokers_named(masters, wanted)
+    if not refs:
+        raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
+    taken = [ref.name for ref in refs if ref in held]
+    if taken:
+        raise AlreadyExists(taken_text(", ".join(taken)))
+    return refs
+
+
+def field_changes(
+    held: Iterable[tuple[BrokerRef, T]], settings: Settings[T], fields: Iterable[str]
+) -> tuple[FieldChange, ...]:
+    """Return the changed fields by broker; empty when nothing changes."""
+    names = tuple(fields)
+    return tuple(
+        FieldChange(ref.name, field, getattr(config, field), getattr(after, field))
+        for ref, config in held
+        for after in (settings.on(config),)
+        for field in names
+        if getattr(config, field) != getattr(after, field)
+    )
 
 
 def configs_on(

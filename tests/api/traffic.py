@@ -6,11 +6,12 @@ All clients run on one event loop in a separate thread, because Django's test cl
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from console.gateway.engine.loop import GatewayLoop
+from console.services.exports.tables import batched
 from core_broker.client import (
     AdminClient,
     ClientHook,
@@ -40,12 +41,6 @@ T = TypeVar("T")
 WAIT_S = 60.0
 SEND_MANY_S = 120.0
 LOOK_S = 0.05
-
-
-def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part
 
 
 class Traffic:

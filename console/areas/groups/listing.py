@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.frame.row_metrics import RowMetrics
+from console.frame.row_metrics import RowMetrics, metric
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster, now_ms
 from console.gateway.groups.listing import GroupRow
@@ -42,10 +42,6 @@ class GroupLine:
         return None if self.lag_seconds is None else self.lag_seconds * 1000
 
 
-def _metric(get: Callable[[GroupMetrics], Any]) -> Callable[[GroupLine], Any]:
-    return lambda line: get(line.numbers) if line.numbers is not None else None
-
-
 def _pending_order(numbers: GroupMetrics) -> int | None:
     """Sort key for the lag in time. Unlike the lag, the key is independent of the clock."""
     if numbers.lag == 0:
@@ -57,7 +53,7 @@ METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
     Column(
         "lag",
         _("Lag"),
-        _metric(lambda numbers: numbers.lag),
+        metric(lambda numbers: numbers.lag),
         numeric=True,
         hint=_(
             "Messages stored but not yet committed as consumed, including retries. "
@@ -67,33 +63,33 @@ METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
     Column(
         "lag_seconds",
         _("Lag (time)"),
-        _metric(_pending_order),
+        metric(_pending_order),
         numeric=True,
         hint=_("Age of the oldest unconsumed message"),
     ),
-    Column("retry_lag", _("Retry lag"), _metric(lambda numbers: numbers.retry_lag), True),
+    Column("retry_lag", _("Retry lag"), metric(lambda numbers: numbers.retry_lag), True),
     Column(
         "rate",
         _("Consume rate"),
-        _metric(lambda numbers: numbers.rate),
+        metric(lambda numbers: numbers.rate),
         numeric=True,
         hint=_("Messages per second, average of the last minute"),
     ),
     Column(
         "clients",
         _("Clients"),
-        _metric(lambda numbers: numbers.clients),
+        metric(lambda numbers: numbers.clients),
         numeric=True,
         hint=_("Connected consumers"),
     ),
     Column(
         "dead_letters",
         _("Dead letters"),
-        _metric(lambda numbers: numbers.dead_letters),
+        metric(lambda numbers: numbers.dead_letters),
         numeric=True,
         hint=_("Messages in the dead-letter queue of the group"),
     ),
-    Column("topics", _("Topics"), _metric(lambda numbers: len(numbers.topics)), numeric=True),
+    Column("topics", _("Topics"), metric(lambda numbers: len(numbers.topics)), numeric=True),
 )
 COLUMNS: Columns[GroupLine] = Columns(
     Column("name", _("Group"), lambda line: line.row.name), *METRIC_COLUMNS

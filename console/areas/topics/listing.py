@@ -1,14 +1,14 @@
 """Columns and type filter of the topic list, shared by page, API and export."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.frame.row_metrics import RowMetrics
+from console.frame.row_metrics import RowMetrics, metric
 from console.frame.tables import Column, Columns
 from console.gateway import Cluster
 from console.gateway.topics.listing import TopicRow
@@ -39,41 +39,37 @@ class TopicLine:
         return self.row.name
 
 
-def _metric(get: Callable[[TopicMetrics], Any]) -> Callable[[TopicLine], Any]:
-    return lambda line: get(line.numbers) if line.numbers is not None else None
-
-
 METRIC_COLUMNS: tuple[Column[TopicLine], ...] = (
     Column(
         "in_rate",
         _("Produce rate"),
-        _metric(lambda numbers: numbers.in_rate),
+        metric(lambda numbers: numbers.in_rate),
         numeric=True,
         hint=_("Messages per second, average of the last minute"),
     ),
     Column(
         "out_rate",
         _("Consume rate"),
-        _metric(lambda numbers: numbers.out_rate),
+        metric(lambda numbers: numbers.out_rate),
         numeric=True,
         hint=_("Messages per second to all groups, average of the last minute"),
     ),
     Column(
         "stored",
         _("Stored"),
-        _metric(lambda numbers: numbers.stored),
+        metric(lambda numbers: numbers.stored),
         numeric=True,
         hint=_("Messages in the store, not yet deleted"),
     ),
-    Column("groups", _("Groups"), _metric(lambda numbers: numbers.group_count), numeric=True),
+    Column("groups", _("Groups"), metric(lambda numbers: numbers.group_count), numeric=True),
     Column(
         "worst_lag",
         _("Highest lag"),
-        _metric(lambda numbers: numbers.worst_lag),
+        metric(lambda numbers: numbers.worst_lag),
         numeric=True,
         hint=_("Lag of the group with the highest lag, messages"),
     ),
-    Column("last_write_ms", _("Last message"), _metric(lambda numbers: numbers.last_write_ms)),
+    Column("last_write_ms", _("Last message"), metric(lambda numbers: numbers.last_write_ms)),
 )
 COLUMNS: Columns[TopicLine] = Columns(
     Column("name", _("Topic"), lambda line: line.row.name),

@@ -12,13 +12,15 @@ from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
     apply_change,
+    brokers_for_new,
     brokers_named,
     check_unchanged,
     etag_of,
+    field_changes,
     outcomes,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import AlreadyExists, NotAllowedNow
+from console.gateway.engine.errors import NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import no_such_group
@@ -102,19 +104,15 @@ async def create_group(
 
     With `dry_run`, the command only checks, and returns the brokers that would get the group.
     """
-    refs = brokers_named(await masters(session), brokers)
-    if not refs:
-        raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
-    taken = [ref.name for ref in refs if ref in held]
-    if taken:
-        raise AlreadyExists(
-            format_lazy(
-                _("The group “{group}” is already on {brokers}."),
-                group=name,
-                brokers=", ".join(taken),
-            )
-        )
+    refs = brokers_for_new(
+        await masters(session),
+        brokers,
+        held,
+        lambda names: format_lazy(
+            _("The group “{group}” is already on {brokers}."), group=name, brokers=names
+        ),
+    )
     if dry_run:
         return outcomes(refs, ())
     config = new_config(name, settings)
@@ -194,13 +192,7 @@ def differences(
     held: Sequence[tuple[BrokerRef, SubscriptionGroupConfig]], settings: GroupSettings
 ) -> tuple[FieldChange, ...]:
     """Return the changed fields by broker; empty when nothing changes."""
-    return tuple(
-        FieldChange(ref.name, field, getattr(config, field), getattr(after, field))
-        for ref, config in held
-        for after in (settings.on(config),)
-        for field in FIELDS
-        if getattr(config, field) != getattr(after, field)
-    )
+    return field_changes(held, settings, FIELDS)
 
 
 async def _stored(session: ClusterSession, topic: str) -> int | None:

@@ -12,13 +12,15 @@ from console.gateway.changes import (
     BrokerOutcome,
     FieldChange,
     apply_change,
+    brokers_for_new,
     brokers_named,
     check_unchanged,
     etag_of,
+    field_changes,
     outcomes,
 )
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import AlreadyExists, NotAllowedNow
+from console.gateway.engine.errors import NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.members import group_clients
@@ -114,19 +116,15 @@ async def create_topic(
     With `dry_run`, the command only checks, and returns the brokers that would get the topic.
     Without `confirm_unread_queues`, more write queues than read queues raise UnreadQueuesAhead.
     """
-    refs = brokers_named(await masters(session), brokers)
-    if not refs:
-        raise NotAllowedNow(_("No broker is registered, so there is nowhere to create it."))
     held, _failures = await _held(session, name, missing_ok=True)
-    taken = [ref.name for ref in refs if ref in held]
-    if taken:
-        raise AlreadyExists(
-            format_lazy(
-                _("The topic “{topic}” is already on {brokers}."),
-                topic=name,
-                brokers=", ".join(taken),
-            )
-        )
+    refs = brokers_for_new(
+        await masters(session),
+        brokers,
+        held,
+        lambda names: format_lazy(
+            _("The topic “{topic}” is already on {brokers}."), topic=name, brokers=names
+        ),
+    )
     if dry_run:
         return outcomes(refs, ())
     config = new_config(name, settings)
@@ -208,14 +206,7 @@ def differences(
     held: Sequence[tuple[BrokerRef, TopicConfig]], settings: TopicSettings
 ) -> tuple[FieldChange, ...]:
     """Return the changed fields by broker; empty when nothing changes."""
-    changes = []
-    for ref, config in held:
-        after = settings.on(config)
-        for field in SETTINGS:
-            old, new = getattr(config, field), getattr(after, field)
-            if old != new:
-                changes.append(FieldChange(ref.name, field, old, new))
-    return tuple(changes)
+    return field_changes(held, settings, SETTINGS)
 
 
 def settings_of(config: TopicConfig) -> dict[str, Any]:

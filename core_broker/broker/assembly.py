@@ -10,7 +10,7 @@ from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
-from core_broker.broker.users_file import UsersFile, users_file
+from core_broker.broker.users_file import UsersFile, server_credentials, users_file
 from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
@@ -18,6 +18,7 @@ from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
 from core_broker.processors.transaction_checks import TransactionChecks
+from core_broker.remoting.client import RpcHook
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.intake import Intake
@@ -93,9 +94,9 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
 
     store = MessageStore(config)
     access = access_control(config, now_ms, executor)
-    tls = _client_tls(config)
+    tls, hooks = _client_tls(config), _signatures(config)
     registration = Registration(
-        topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed, tls
+        topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed, tls, hooks
     )
     ctx = BrokerContext(
         config=config,
@@ -219,6 +220,17 @@ def _client_tls(config: BrokerConfig) -> ClientTls | None:
     """Return the TLS of registrations; the rule is that of RocketMQ's NettyClientConfig."""
     is_used = config.use_tls or config.tls_enable or config.tls_server_mode == "enforcing"
     return ClientTls.of(config) if is_used else None
+
+
+def _signatures(config: BrokerConfig) -> list[RpcHook]:
+    """Return the hook that signs registrations, none without credentials."""
+    credentials = server_credentials(config)
+    if credentials is None:
+        return []
+    # The client library is read only where a hook needs it.
+    from core_broker.client.acl import AclRpcHook
+
+    return [AclRpcHook(*credentials)]
 
 
 def load_tables(parts: Parts) -> None:

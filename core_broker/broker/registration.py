@@ -7,7 +7,7 @@ BrokerController.registerBrokerAll.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -31,7 +31,7 @@ from core_broker.remoting.bodies import (
     encode_register_body,
     register_body_of,
 )
-from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -70,13 +70,17 @@ class Registration:
         has_failed: Callable[[], bool],
         order_changed: Callable[[Mapping[str, str]], None],
         tls: ClientTls | None = None,
+        rpc_hooks: Sequence[RpcHook] = (),
     ) -> None:
         self._topics = topics
         self._settings = settings
         self._has_failed = has_failed
         self._order_changed = order_changed
         self._client = RemotingClient(
-            name="broker-namesrv", on_close=self._connection_lost, tls=tls
+            name="broker-namesrv",
+            on_close=self._connection_lost,
+            tls=tls,
+            rpc_hooks=rpc_hooks,
         )
         self._links: dict[str, NamesrvLink] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}

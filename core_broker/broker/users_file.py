@@ -148,10 +148,18 @@ def _first_users(config: BrokerConfig) -> Iterator[tuple[str, str]]:
     if text := config.init_authentication_user:
         user = _parsed(_Init, "initAuthenticationUser", text, '{"username":"…","password":"…"}')
         yield user.username, user.password
-    if text := config.inner_client_authentication_credentials:
-        key = "innerClientAuthenticationCredentials"
-        inner = _parsed(_Inner, key, text, '{"accessKey":"…","secretKey":"…"}')
-        yield inner.access_key, inner.secret_key
+    if inner := server_credentials(config):
+        yield inner
+
+
+def server_credentials(config: BrokerConfig) -> tuple[str, str] | None:
+    """Return access key and secret key of the server's own requests. Raises SettingsError."""
+    text = config.inner_client_authentication_credentials
+    if not text:
+        return None
+    key = "innerClientAuthenticationCredentials"
+    inner = _parsed(_Inner, key, text, '{"accessKey":"…","secretKey":"…"}')
+    return inner.access_key, inner.secret_key
 
 
 def _parsed(kind: type[T], key: str, text: str, form: str) -> T:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.auth.signature import SigningKey
 from core_broker.remoting.bodies import (
     QueryAssignmentResponseBody,
     TopicRouteData,
@@ -13,9 +14,11 @@ from core_broker.remoting.bodies import (
     encode_body,
 )
 from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import CreateTopicRequestHeader, PutKVConfigRequestHeader
 from namesrv.server import NameServer
 from tests.support.eventually import eventually
+from tests.support.scripted_peer import ScriptedPeer
 from tests.unit.broker.conftest import MakeBroker, WireClient, namesrv_config
 
 Connect = Callable[[str], WireClient]
@@ -198,3 +201,18 @@ async def test_no_assignment_while_no_name_server_answers(
     answer = await client.request(RequestCode.QUERY_ASSIGNMENT, body=encode_body(body))
     assert answer.code == 1
     assert (answer.remark or "").startswith("no name server answers for the route of TBW102: ")
+
+
+async def test_registrations_have_the_signature_of_the_server(start_broker: MakeBroker) -> None:
+    inner = '{"accessKey":"inner","secretKey":"secret-of-inner"}'
+    async with ScriptedPeer() as names:
+        names.on(RequestCode.REGISTER_BROKER, lambda request: RemotingCommand.response())
+        names.on(RequestCode.UNREGISTER_BROKER, lambda request: RemotingCommand.response())
+        broker = await start_broker(
+            namesrv_addr=names.addr, inner_client_authentication_credentials=inner
+        )
+        await broker.stop()
+    for code in (RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER):
+        first, *_ = names.received(code)
+        assert first.ext_fields["AccessKey"] == "inner"
+        assert SigningKey("secret-of-inner").accepts(first.ext_fields, first.body)

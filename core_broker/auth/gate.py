@@ -108,6 +108,19 @@ class Gate:
             self.admissions.note(address, request, identity)
         return identity
 
+    def check_stored(self, address: str, request: Request, topic: str) -> None:
+        """Check an admitted request about one stored message of the topic; raises Refusal.
+
+        Without the check, a request with the position of any message could read the message.
+        """
+        try:
+            for rules in reversed(self._current.rules):
+                rules.check_stored(address, request, topic)
+        except Refusal as refusal:
+            for observer in self._observers:
+                observer.refused(address, request, refusal)
+            raise
+
     def identify(self, address: str, request: Request) -> Identity:
         """Return the sender of an admitted request, for a handler that needs the account.
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core_broker.auth.acl2.owner import AccessOwner
+from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
 from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
@@ -154,6 +155,11 @@ class BrokerContext:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply new settings, also to the store."""
         self.config = self.store.config = config
+
+    def check_stored(self, connection: Connection, request: RemotingCommand, topic: str) -> None:
+        """Check that the sender may use a stored message of the topic; raises Refusal."""
+        if self.gate is not None:
+            self.gate.check_stored(connection.peer_host, Request.of(request), topic)
 
     def settings_text(self) -> bytes:
         """Return all settings as `key=value` lines, with secrets: the content of the file."""

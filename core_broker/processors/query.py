@@ -7,6 +7,7 @@ AdminBrokerProcessor.queryConsumeQueue.
 
 from core_broker.errors import RequestRefused
 from core_broker.filter import matcher
+from core_broker.message.record import decode_record
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import (
     ConsumeQueueData,
@@ -69,6 +70,8 @@ class QueryProcessor:
             raise RequestRefused(
                 ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
             )
+        if self._ctx.gate is not None:
+            self._ctx.check_stored(connection, request, decode_record(record).topic)
         return RemotingCommand.response(body=record)
 
     def queue_units(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:

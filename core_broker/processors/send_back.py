@@ -67,6 +67,7 @@ class SendBackProcessor:
                 f"the topic[{retry.topic_name}] sending message is forbidden",
             )
         failed = self._look_up(header.offset)
+        ctx.check_stored(connection, request, failed.topic)
         inner = _again(failed, retry.topic_name, random.randrange(group.retry_queue_nums))
         inner.store_host = ctx.host
         retries_max = reconsume_times_max(request, header.max_reconsume_times, group)

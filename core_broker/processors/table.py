@@ -79,12 +79,7 @@ class RequestTable:
     ) -> RemotingCommand | None:
         """Run a handler if the gate admits the request; raises Refusal, which is the answer."""
         assert self._gate is not None
-        self._gate.admit(
-            connection.peer_host,
-            Request(
-                request.code, request.version, request.language, request.ext_fields, request.body
-            ),
-        )
+        self._gate.admit(connection.peer_host, Request.of(request))
         return self._handle(handler, connection, request)
 
     def _handle(

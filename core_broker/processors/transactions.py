@@ -62,6 +62,7 @@ class TransactionProcessor:
             return RemotingCommand.response()
         try:
             half = self._find(header)
+            ctx.check_stored(connection, request, _real_topic(half))
             if header.commit_or_rollback == sysflag.TRANSACTION_COMMIT:
                 self._commit(half)
             self._settle(half)
@@ -112,6 +113,7 @@ class TransactionProcessor:
             or real_queue(message) is None
         ):
             raise _refused("Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
+        self._ctx.check_stored(connection, request, _real_topic(message))
         ensure_system_topic(self._ctx, TRANS_HALF_TOPIC)
         self._put(resumed(message))
         if request.is_oneway:
@@ -133,6 +135,12 @@ class TransactionProcessor:
             raise put_refusal(ctx.config, result.status)
         ctx.statistics.put(inner.topic, inner.queue_id, result.size)
         return result
+
+
+def _real_topic(half: MessageExt) -> str:
+    """The topic of the producer, or of the half message itself when its queue is invalid."""
+    queue = real_queue(half)
+    return queue[0] if queue is not None else half.topic
 
 
 def _refused(remark: str) -> RequestRefused:

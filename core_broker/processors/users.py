@@ -173,10 +173,7 @@ class UserProcessor:
 
     def _by_super(self, connection: Connection, request: RemotingCommand) -> bool:
         """Whether a super user sent the request."""
-        sender = Request(
-            request.code, request.version, request.language, request.ext_fields, request.body
-        )
-        return self._gate.identify(connection.peer_host, sender).is_admin
+        return self._gate.identify(connection.peer_host, Request.of(request)).is_admin
 
     def _shows_passwords(self, connection: Connection, request: RemotingCommand) -> bool:
         return self._passwords_readable and self._by_super(connection, request)

@@ -22,6 +22,7 @@ from core_broker.auth.acl1.addresses import AddressPattern, matching_pattern, pe
 from core_broker.auth.acl1.demands import Mode, Need, demand_of
 from core_broker.auth.acl1.permissions import Perm, permits
 from core_broker.auth.contracts import (
+    STORED_ACTIONS,
     Action,
     Decision,
     Established,
@@ -110,6 +111,25 @@ class Acl1Rules:
             text = f"Check signature failed for accessKey={access_key}"
             raise _refusal(text, _SIGNATURE_PLACE, "bad-signature", access_key)
         return Identity(access_key, account.is_admin, Established.SIGNATURE, account.signing_key)
+
+    def check_stored(self, address: str, request: Request, topic: str) -> None:
+        """Check the permission for the topic of a stored message; raises Refusal."""
+        identity = self.identify(address, request)
+        if self.mode is Mode.JAVA or identity.how is not Established.SIGNATURE:
+            return
+        decisions = [
+            self.may(identity, address, ResourceKind.TOPIC, topic, action)
+            for action in STORED_ACTIONS[request.code]
+        ]
+        if not any(decision.is_allowed for decision in decisions):
+            raise Refusal(
+                ResponseCode.SYSTEM_ERROR,
+                decisions[0].remark,
+                "no-permission",
+                account=identity.account,
+                resource=_resource(topic),
+                rule=decisions[0].rule,
+            )
 
     def may(
         self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action

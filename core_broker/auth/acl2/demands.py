@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar
 
-from core_broker.auth.contracts import Action, Request, ResourceKind
+from core_broker.auth.contracts import STORED_ACTIONS, Action, Request, ResourceKind
 from core_broker.errors import ProtocolError
 from core_broker.message.topics import RETRY_PREFIX
 from core_broker.remoting.bodies import (
@@ -79,6 +79,11 @@ def demands_of(request: Request, cluster: str, mode: Mode) -> tuple[Demand, ...]
         if mode is Mode.JAVA:
             return ()
         raise
+
+
+def stored_demand(code: int, topic: str) -> Demand:
+    """Return the demand of a request about one stored message, for the topic of the message."""
+    return _topic(topic, STORED_ACTIONS[code])
 
 
 def _topic(name: str, actions: tuple[Action, ...]) -> Demand:

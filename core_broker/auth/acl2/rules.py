@@ -9,7 +9,7 @@ a signature, and a disabled user has no permission.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from core_broker.auth.acl2.demands import Demand, Mode, Unreadable, demands_of
+from core_broker.auth.acl2.demands import Demand, Mode, Unreadable, demands_of, stored_demand
 from core_broker.auth.acl2.model import (
     SUBJECT_PREFIX,
     TYPES_OF_KINDS,
@@ -110,6 +110,24 @@ class Acl2Rules:
             )
         if demands and not identity.account:
             raise _refusal(_NOT_AUTHORIZED, "no-account")
+        self._require(identity, address, demands)
+        return identity
+
+    def check_stored(self, address: str, request: Request, topic: str) -> None:
+        """Check the permission for the topic of a stored message; raises Refusal."""
+        settings = self._settings
+        if (
+            settings.mode is Mode.JAVA
+            or not settings.is_authorizing
+            or request.code in settings.authorization_whitelist
+        ):
+            return
+        identity = self.identify(address, request)
+        if not identity.account:
+            raise _refusal(_NOT_AUTHORIZED, "no-account")
+        self._require(identity, address, [stored_demand(request.code, topic)])
+
+    def _require(self, identity: Identity, address: str, demands: Iterable[Demand]) -> None:
         peer = peer_address(address)
         for demand in demands:
             decision = self._decide(identity, address, peer, demand)
@@ -122,7 +140,6 @@ class Acl2Rules:
                     resource=f"{demand.kind}:{demand.name}",
                     rule=decision.rule,
                 )
-        return identity
 
     def may(
         self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from core_broker.auth.contracts import Refusal, Request
+from core_broker.auth.gate import Gate
 from core_broker.message.topics import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import EndTransactionRequestHeader
@@ -11,6 +13,26 @@ from core_broker.state.statistics import TOPIC_PUT_NUMS
 from tests.support.broker_harness import BrokerHarness
 from tests.support.half_messages import COMMIT, HALF, ROLLBACK, UNKNOWN, begin, end, ops
 from tests.unit.processors.conftest import MakeBroker
+
+
+class RefusesT(Gate):
+    """A gate for a sender without a permission on T."""
+
+    def check_stored(self, address: str, request: Request, topic: str) -> None:
+        if topic == "T":
+            raise Refusal(16, f"no permission on {topic}", "no-permission")
+
+
+@pytest.mark.parametrize("how", [COMMIT, ROLLBACK])
+async def test_an_end_needs_a_permission_on_the_real_topic(
+    broker: BrokerHarness, topic: str, how: int
+) -> None:
+    half = await begin(broker)
+    broker.ctx.gate = RefusesT()
+    answer = await end(broker, half, how, topic="another")
+    assert (answer.code, answer.remark) == (16, "no permission on T")
+    assert await broker.messages("T", 2) == []
+    assert await ops(broker) == []
 
 
 class TestHalfMessages:

@@ -28,7 +28,8 @@ def with_subscriptions(
 ) -> Snapshot:
     """Ask the cluster, and commit the answer; returns the current snapshot.
 
-    Does nothing without a cluster, without an answer, within ASKED_EVERY_MS, and in an empty lake.
+    The snapshot stays unchanged without a cluster, without an answer, within ASKED_EVERY_MS after
+    the last answer, and in an empty lake.
     """
     if not (namesrv and snapshot.run) or now_ms - snapshot.subscriptions_ms < ASKED_EVERY_MS:
         return snapshot

@@ -1,7 +1,7 @@
 """Messages that groups never consumed: untraced messages of the lake, judged by subscriptions.
 
-The lake counts messages without a recorded attempt of a group. The subscriptions in the lake say
-why there is none; pages, resources and files use the same judgement:
+The lake counts messages without a recorded attempt of a group. The subscriptions in the lake give
+the reason; pages, resources and files share these states:
 
     passed     the committed offsets of the group are behind the message
     filtered   the tag filter of the group rejects the message
@@ -82,7 +82,7 @@ def never_consumed(reader: LakeReader, scope: Scope, limit: int) -> list[SlowDel
 
 
 def with_missed(edges: list[Edge], counts: dict[tuple[str, str], Missed]) -> list[Edge]:
-    """The edges with their counts; further edges for groups that consumed nothing at all."""
+    """Add the counts to the edges; a group without any consumed message gets a new edge."""
     result = []
     left = dict(counts)
     for edge in edges:

@@ -11,9 +11,11 @@ conversion.py      text to typed values     listings.py  -p, -m and --check
 property_files.py  the syntax of .properties
 auth_classes.py    class names of RocketMQ's access control
 encryption_keys.py keys that encrypt secrets on disk
+access.py          keys of access control 2.0, of broker and name server
 tls.py             TLS keys of servers and clients, and the file tls.config.file
 """
 
+from core_broker.config.access import AccessSettings
 from core_broker.config.addresses import local_address
 from core_broker.config.broker import DELAY_LEVELS, PERM_READ_WRITE, BrokerConfig
 from core_broker.config.encryption_keys import encryption_keys
@@ -25,6 +27,7 @@ __all__ = [
     "DELAY_LEVELS",
     "LONG_MAX",
     "PERM_READ_WRITE",
+    "AccessSettings",
     "BrokerConfig",
     "NamesrvConfig",
     "Settings",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from core_broker.config.access import AccessSettings
 from core_broker.config.addresses import local_address
 from core_broker.config.auth_classes import (
     AuthenticationMetadataProvider,
@@ -20,7 +21,6 @@ from core_broker.config.auth_classes import (
     AuthorizationStrategy,
 )
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.config.tls import TlsSettings
 from core_broker.config.unused import NO_REPLICATION
 from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX
 
@@ -39,7 +39,7 @@ BROKER_HTTP_PORT = 5559
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerConfig(TlsSettings):
+class BrokerConfig(AccessSettings):
     """Every setting of a broker and of its message store."""
 
     # Identity.
@@ -202,34 +202,24 @@ class BrokerConfig(TlsSettings):
     acl_java_checks: bool = (
         False  # Gantry's own; True: the checks of RocketMQ 4.9.8, with its holes
     )
-    authentication_enabled: bool = key(False, important=True)
-    authorization_enabled: bool = key(False, important=True)
     # Access control 2.0. Class names of RocketMQ are aliases of what is built in.
     authentication_provider: AuthenticationProvider = key("", no_effect=BUILT_IN)  # noqa: RUF009
     authentication_metadata_provider: AuthenticationMetadataProvider = key(  # noqa: RUF009
         "", no_effect=BUILT_IN
     )
     authentication_strategy: AuthenticationStrategy = key("", no_effect=STATELESS)  # noqa: RUF009
-    authentication_whitelist: str = ""
     authorization_provider: AuthorizationProvider = key("", no_effect=BUILT_IN)  # noqa: RUF009
     authorization_metadata_provider: AuthorizationMetadataProvider = key(  # noqa: RUF009
         "", no_effect=BUILT_IN
     )
     authorization_strategy: AuthorizationStrategy = key("", no_effect=STATELESS)  # noqa: RUF009
-    authorization_whitelist: str = ""
-    init_authentication_user: str = key("", is_secret=True)
-    inner_client_authentication_credentials: str = key("", is_secret=True)
     migrate_auth_from_v1_enabled: bool = False
     # Gantry's own.
     authorization_mode: AuthorizationMode = "STRICT"
-    user_password_readable: bool = False
-    auth_encryption_key_file: str = ""
-    # Gantry's own: the audit log of denied and administrative requests, limits of attempts.
+    # Gantry's own: the audit log of denied and administrative requests.
     access_log_path: str = ""  # "": audit/access.log below storePathRootDir
     max_access_log_file_size: int = key(16 * 1024 * 1024, low=4096)
     max_access_log_file_num: int = key(8, high=1_000)
-    max_access_failures: int = key(0, high=INT_MAX)  # 0: no back-off
-    max_access_back_off_seconds: int = key(60, low=1, high=86_400)
     access_replay_window_seconds: int = key(0, high=86_400)  # 0: off
     use_tls: bool = False
     config_black_list: str = "configBlackList;brokerConfigPath"

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from core_broker.auth.users_file import UsersFile, server_credentials
 from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
-from core_broker.broker.users_file import UsersFile, server_credentials, users_file
+from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath

@@ -1,118 +1,39 @@
-"""Users and access control lists (ACL 2.0) of a broker: settings, file, and the first users.
-
-The file is `config/auth.json` below storePathRootDir, readable by the owner only. With keys of
-authEncryptionKeyFile, or of the environment, the passwords in the file are encrypted.
-"""
+"""The users of a broker (ACL 2.0): `config/auth.json` below storePathRootDir, and a migration."""
 
 import logging
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from core_broker.auth.acl2.demands import Mode
-from core_broker.auth.acl2.owner import AccessOwner, with_super_users
 from core_broker.auth.acl2.rules import RuleSettings
-from core_broker.auth.acl2.stored import PasswordCipher, decode, encode, is_encrypted
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
-from core_broker.config import BrokerConfig, encryption_keys
-from core_broker.durable_files import replace_file
-from core_broker.errors import ProtocolError, SettingProblem, SettingsError, StoreCorrupt
-from core_broker.remoting.saved_file import SavedFile
+from core_broker.auth.users_file import (
+    USERS_FILE,
+    UsersFile,
+    check_switches,
+    codes_of,
+    setting_problem,
+)
+from core_broker.config import BrokerConfig
 
 log = logging.getLogger(__name__)
 
-USERS_FILE = "auth.json"
-
-T = TypeVar("T", bound=msgspec.Struct)
-
-_write = partial(replace_file, is_private=True)
-
-
-class UsersFile:
-    """The owner of the users and lists, and the file that keeps them."""
-
-    def __init__(self, config: BrokerConfig, gate: Gate) -> None:
-        """Publish rules without users to the gate. Raises SettingsError."""
-        self._first_users = list(_first_users(config))
-        self._home = _migrated_home(config)
-        self.owner = AccessOwner(AccessTables(), rule_settings(config), gate.use_acl2)
-        path = Path(config.store_path_root_dir) / "config" / USERS_FILE
-        self._cipher = _cipher(config)
-        self.file = SavedFile(path, self._content, _write)
-
-    def _content(self) -> bytes:
-        return encode(self.owner.tables, self._cipher)
-
-    def load(self) -> None:
-        """Read the file, and add the users of the settings. Blocks; before the first request.
-
-        A file with passwords in plain text, or encrypted with an old key, is written again.
-        Raises StoreCorrupt when the file cannot be read, and OSError.
-        """
-        path, cipher = self.file.path, self._cipher
-        content = path.read_bytes() if path.exists() else None
-        try:
-            tables = AccessTables() if content is None else decode(content, cipher)
-        except ProtocolError as error:
-            raise StoreCorrupt(
-                str(path), 0, f"{error}; repair the file or restore a copy"
-            ) from None
-        complete = with_super_users(self._with_accounts(tables), self._first_users)
-        self.owner.change(complete)
-        has_plain_text = content and cipher and not is_encrypted(content, cipher)
-        if complete is not tables or has_plain_text:
-            _write(path, [self._content()])
-        if not any(user.is_super for user in complete.users.values()):
-            log.warning("no super user exists: set initAuthenticationUser, or nobody administers")
-        log.info("%s: %d users, %d lists", path, len(complete.users), len(complete.acls))
-
-    def _with_accounts(self, tables: AccessTables) -> AccessTables:
-        """Add the accounts of ACL 1.0, if the settings say so. Raises SettingsError."""
-        if self._home is None:
-            return tables
-        # Only a migration pays for the YAML library.
-        from core_broker.broker.acl1_accounts import accounts_of
-
-        migrated = accounts_of(self._home, tables)
-        for warning in migrated.warnings:
-            log.warning("migration from ACL 1.0: %s", warning)
-        if migrated.created:
-            log.info("migration from ACL 1.0: new users %s", ", ".join(migrated.created))
-        return migrated.tables
-
-
-def _cipher(config: BrokerConfig) -> PasswordCipher | None:
-    keys = encryption_keys(config.auth_encryption_key_file)
-    if not keys:
-        return None
-    # Most brokers have no keys and never pay for the import.
-    from core_broker.auth.acl2.encryption import KeyedCipher
-
-    return KeyedCipher(keys)
-
-
-def _migrated_home(config: BrokerConfig) -> Path | None:
-    """The folder whose accounts of ACL 1.0 become users, None without a migration."""
-    if not config.migrate_auth_from_v1_enabled:
-        return None
-    if not config.rocketmq_home:
-        raise _problem("rocketmqHome", "", "the folder with conf/plain_acl.yml, for the migration")
-    return Path(config.rocketmq_home)
-
 
 def users_file(config: BrokerConfig, gate: Gate | None) -> UsersFile | None:
-    """Return the users of a broker, None without authenticationEnabled.
-
-    Raises SettingsError for authorization without authentication: RocketMQ then believes every
-    name that a request claims.
-    """
-    if config.authorization_enabled and not config.authentication_enabled:
-        raise _problem("authorizationEnabled", "true", "authenticationEnabled=true beside it")
-    return UsersFile(config, gate) if config.authentication_enabled and gate else None
+    """Return the users of a broker, None without authenticationEnabled. Raises SettingsError."""
+    check_switches(config)
+    if not config.authentication_enabled or gate is None:
+        return None
+    path = Path(config.store_path_root_dir) / "config" / USERS_FILE
+    rules = rule_settings(config)
+    if not config.migrate_auth_from_v1_enabled:
+        return UsersFile(config, path, rules, gate)
+    if not config.rocketmq_home:
+        raise setting_problem(
+            "rocketmqHome", "", "the folder with conf/plain_acl.yml, for the migration"
+        )
+    return UsersFile(config, path, rules, gate, partial(_with_accounts, Path(config.rocketmq_home)))
 
 
 def rule_settings(config: BrokerConfig) -> RuleSettings:
@@ -120,58 +41,22 @@ def rule_settings(config: BrokerConfig) -> RuleSettings:
     return RuleSettings(
         cluster=config.broker_cluster_name,
         is_authorizing=config.authorization_enabled,
-        authentication_whitelist=_codes("authenticationWhitelist", config.authentication_whitelist),
-        authorization_whitelist=_codes("authorizationWhitelist", config.authorization_whitelist),
+        authentication_whitelist=codes_of(
+            "authenticationWhitelist", config.authentication_whitelist
+        ),
+        authorization_whitelist=codes_of("authorizationWhitelist", config.authorization_whitelist),
         mode=Mode(config.authorization_mode),
     )
 
 
-def _codes(key: str, text: str) -> frozenset[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise _problem(key, text, "request codes separated by commas")
-    return frozenset(map(int, parts))
+def _with_accounts(home: Path, tables: AccessTables) -> AccessTables:
+    """Add the accounts of ACL 1.0 below a folder. Raises SettingsError."""
+    # Only a migration pays for the YAML library.
+    from core_broker.broker.acl1_accounts import accounts_of
 
-
-class _Init(msgspec.Struct):
-    username: str
-    password: str
-
-
-class _Inner(msgspec.Struct, rename="camel"):
-    access_key: str
-    secret_key: str
-
-
-def _first_users(config: BrokerConfig) -> Iterator[tuple[str, str]]:
-    """Yield name and password of the super users that the settings name."""
-    if text := config.init_authentication_user:
-        user = _parsed(_Init, "initAuthenticationUser", text, '{"username":"…","password":"…"}')
-        yield user.username, user.password
-    if inner := server_credentials(config):
-        yield inner
-
-
-def server_credentials(config: BrokerConfig) -> tuple[str, str] | None:
-    """Return access key and secret key of the server's own requests. Raises SettingsError."""
-    text = config.inner_client_authentication_credentials
-    if not text:
-        return None
-    key = "innerClientAuthenticationCredentials"
-    inner = _parsed(_Inner, key, text, '{"accessKey":"…","secretKey":"…"}')
-    return inner.access_key, inner.secret_key
-
-
-def _parsed(kind: type[T], key: str, text: str, form: str) -> T:
-    try:
-        value = msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError:
-        value = None
-    if value is None or not all(msgspec.structs.astuple(value)):
-        # The value has a password, so no message quotes it.
-        raise _problem(key, "***", f"JSON of the form {form}")
-    return value
-
-
-def _problem(key: str, value: str, expected: str) -> SettingsError:
-    return SettingsError([SettingProblem(key, f"expected {expected}", value)])
+    migrated = accounts_of(home, tables)
+    for warning in migrated.warnings:
+        log.warning("migration from ACL 1.0: %s", warning)
+    if migrated.created:
+        log.info("migration from ACL 1.0: new users %s", ", ".join(migrated.created))
+    return migrated.tables

@@ -188,5 +188,14 @@ class RequestTable:
             Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: resets.set_offsets,
             **AccessProcessor(self._ctx).handlers(),
-            **user_handlers(self._ctx),
+            **self._users(),
         }
+
+    def _users(self) -> dict[int, Handler]:
+        ctx = self._ctx
+        return user_handlers(
+            ctx.users,
+            ctx.users_file,
+            ctx.gate,
+            passwords_readable=ctx.config.user_password_readable,
+        )

@@ -22,11 +22,11 @@ from core_broker.auth.acl2.tables import (
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
 from core_broker.errors import RequestRefused
-from core_broker.processors.context import BrokerContext, Handler
 from core_broker.remoting.bodies import AclInfo, UserInfo, decode_request, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Dispatch
 from core_broker.remoting.headers import (
     CreateAclRequestHeader,
     CreateUserRequestHeader,
@@ -41,18 +41,23 @@ from core_broker.remoting.headers import (
 )
 from core_broker.remoting.saved_file import SavedFile
 
-SWITCHED_OFF = "access control is switched off on this broker (authenticationEnabled=false)"
+SWITCHED_OFF = "access control is switched off on this server (authenticationEnabled=false)"
 #: Maximum size of a body with a user or a list, bytes.
 BODY_BYTES_MAX = 256 * 1024
 
 
-def user_handlers(ctx: BrokerContext) -> dict[int, Handler]:
+def user_handlers(
+    owner: AccessOwner | None,
+    file: SavedFile | None,
+    gate: Gate | None,
+    *,
+    passwords_readable: bool,
+) -> dict[int, Dispatch]:
     """Return the handlers by request code; without users each refuses."""
     codes = range(RequestCode.AUTH_CREATE_USER, RequestCode.AUTH_LIST_ACL + 1)
-    if ctx.users is None or ctx.users_file is None or ctx.gate is None:
+    if owner is None or file is None or gate is None:
         return dict.fromkeys(codes, _switched_off)
-    readable = ctx.config.user_password_readable
-    users = UserProcessor(ctx.users, ctx.users_file, ctx.gate, passwords_readable=readable)
+    users = UserProcessor(owner, file, gate, passwords_readable=passwords_readable)
     return {
         RequestCode.AUTH_CREATE_USER: users.create_user,
         RequestCode.AUTH_UPDATE_USER: users.update_user,

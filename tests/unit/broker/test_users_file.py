@@ -11,7 +11,7 @@ import pytest
 
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
-from core_broker.broker.users_file import UsersFile, users_file
+from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
 from core_broker.errors import SettingsError, StoreCorrupt
 
@@ -89,7 +89,7 @@ def test_wrong_settings_stop_the_start(tmp_path: Path, settings: dict[str, Any])
 
 def test_lists_of_codes(tmp_path: Path) -> None:
     gate = Gate()
-    UsersFile(config(tmp_path, authentication_whitelist=" 28, 26 ,"), gate)
+    assert users_file(config(tmp_path, authentication_whitelist=" 28, 26 ,"), gate)
     assert gate.generations == (1,)
 
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,9 +16,8 @@ from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
 from core_broker.client.acl import AclRpcHook
-from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError
-from core_broker.processors.context import BrokerContext, failure
+from core_broker.processors.context import failure
 from core_broker.processors.users import user_handlers
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -45,12 +43,6 @@ class Peer:
         self.last = response
 
 
-def context(readable: bool, **parts: object) -> BrokerContext:
-    """The part of a broker's context that the handlers read."""
-    config = BrokerConfig(user_password_readable=readable)
-    return cast(BrokerContext, SimpleNamespace(config=config, **parts))
-
-
 class Broker:
     """The processor behind a gate, with its file."""
 
@@ -61,8 +53,9 @@ class Broker:
         rules = RuleSettings("DefaultCluster")
         self.owner = AccessOwner(tables, rules, self.gate.use_acl2)
         self.file = SavedFile(self.path, lambda: encode(self.owner.tables))
-        parts = {"users": self.owner, "users_file": self.file, "gate": self.gate}
-        self._handlers = user_handlers(context(readable, **parts))
+        self._handlers = user_handlers(
+            self.owner, self.file, self.gate, passwords_readable=readable
+        )
 
     async def ask(
         self,
@@ -184,7 +177,7 @@ async def test_a_change_is_in_force_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", range(3001, 3011))
 async def test_without_access_control_each_code_is_refused(code: int) -> None:
-    handler = user_handlers(context(False, users=None, users_file=None, gate=None))[code]
+    handler = user_handlers(None, None, None, passwords_readable=False)[code]
     answer = handler(cast(Connection, Peer()), RemotingCommand.request(code))
     assert answer is not None
     assert "authenticationEnabled=false" in (answer.remark or "")

@@ -40,6 +40,7 @@ from benchmarks.trace_truth import ROOT, is_complete, make_world, serving
 from benchmarks.usage import MB, Usage
 from core_broker.client import AdminClient, Message, PullStatus
 from core_broker.message.topics import TRACE_TOPIC
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.log_scan import ScannedRecord, log_slices, scan
 from spark_jobs.sources.offsets import QueueRange
 from spark_jobs.sources.options import ReadOptions
@@ -129,7 +130,7 @@ async def topic_ends(admin: AdminClient, cluster: Cluster) -> list[int]:
 def source_read(cluster: Cluster) -> None:
     """The reader as in a Spark worker."""
     options = ReadOptions(namesrv=cluster.namesrv_addr, topic=TRACE_TOPIC)
-    for queue in fetch_bounds(cluster.namesrv_addr, TRACE_TOPIC):
+    for queue in fetch_bounds(Connection(namesrv=cluster.namesrv_addr), TRACE_TOPIC):
         part = QueueRange(queue.broker_name, queue.queue_id, queue.offset_min, queue.offset_max)
         for _ in read_range(options, part, NARROW):
             pass

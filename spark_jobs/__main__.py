@@ -33,6 +33,7 @@ from spark_jobs.jobs.table_jobs import TABLES_OF_JOB, Derive, hours_between, run
 from spark_jobs.outcome import Exit, Work, run_and_report
 from spark_jobs.service import JobVisit, RefusedError, RequestedJob, Service
 from spark_jobs.service_socket import ServiceRunsError, listening
+from spark_jobs.sources.connection import Connection
 from spark_jobs.spark.java import SparkUnavailableError, java_for_spark
 from spark_jobs.spark.progress import Progress
 from spark_jobs.spark.session import (
@@ -201,17 +202,17 @@ def ingest(
         raise click.UsageError("A store folder cannot be followed; --follow needs --namesrv.")
     if follow is not None and _visit() is not None:
         raise click.UsageError("The service runs no endless jobs (--follow).")
+    connection = Connection(
+        namesrv=namesrv, retry_timeout_ms=retry_seconds * 1000, tls_config_file=tls_config
+    )
     job = Ingest(
-        namesrv,
+        None if store else connection.signed(_credentials(credentials)),
         lake.resolve(),
         topic,
         messages_per_batch=messages_per_batch,
         retain_days=retain_days,
-        retry_timeout_ms=retry_seconds * 1000,
         events_only=events_only,
         store=store,
-        tls_config_file=tls_config,
-        credentials=_credentials(credentials),
         retry_times_max=_limits(retry_times_max),
     )
 

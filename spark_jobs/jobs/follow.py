@@ -35,7 +35,13 @@ def run_follow(
     *,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Result:
-    """Run until the process is stopped or `is_over` returns true. Raises as `run_ingest` does."""
+    """Run until the process is stopped or `is_over` returns true.
+
+    Raises ValueError for a job without a cluster, and the errors of `run_ingest`.
+    """
+    connection = job.connection
+    if connection is None:
+        raise ValueError("only a cluster can be followed")
     result, progress = Result(), runtime.progress
     progress.enter(Stage.PLAN)
     with exclusive_writer(Lake(job.lake)) as writer:
@@ -49,10 +55,8 @@ def run_follow(
                 if begin_s >= delete_due_s:
                     replaced = delete_unreferenced(writer.lake, snapshot, among=replaced)
                     delete_due_s = begin_s + DELETE_EVERY_S
-                snapshot = with_subscriptions(
-                    writer, snapshot, job.namesrv, runtime.now_ms(), job.tls
-                )
-                ranges = new_ranges(job, snapshot, result)
+                snapshot = with_subscriptions(writer, snapshot, connection, runtime.now_ms())
+                ranges = new_ranges(job, connection, snapshot, result)
                 progress.rows_total = progress.rows + sum(part.count for part in ranges)
                 snapshot = read_cluster(run, snapshot, ranges)
                 if not job.events_only and has_work(snapshot):

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from core_broker.client import AclRpcHook, ClientTls, Credentials
 from spark_jobs.jobs.retention import drop_expired_hours
 from spark_jobs.jobs.run import Result, Run, Runtime
 from spark_jobs.jobs.subscriptions import with_subscriptions
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.log_scan import LogSlice, log_slices
 from spark_jobs.sources.offsets import (
     EARLIEST,
@@ -51,36 +51,21 @@ STORE_BYTES_PER_TASK: Final = 64 * 1024 * 1024
 class Ingest:
     """Options of the job: source, lake and limits."""
 
-    #: Name server addresses; empty when `store` is given.
-    namesrv: str
+    #: The cluster; None when `store` is given.
+    connection: Connection | None
     lake: Path
     topic: str = TRACE_TOPIC
     messages_per_batch: int = MESSAGES_PER_BATCH
     rows_per_task: int = 10_000
     retain_days: int = RETAIN_DAYS
-    retry_timeout_ms: int = 60_000
     #: Write events only; the jobs rollup, edges and slow derive the tables.
     events_only: bool = False
     #: Store folder of a broker, read in place of the cluster.
     store: Path | None = None
     #: Broker name that the events of the store folder get.
     broker_name: str = "store"
-    #: File with the TLS settings of the connections; empty for none (see `Connection`).
-    tls_config_file: str = ""
     #: Retries before the dead letter, for groups whose clients set their own limit.
     retry_times_max: Mapping[str, int] = field(default_factory=dict)
-    #: Keys that sign the requests; None for unsigned requests.
-    credentials: Credentials | None = None
-
-    @property
-    def hooks(self) -> list[AclRpcHook]:
-        """The hooks that sign the requests of a client."""
-        return [self.credentials.hook()] if self.credentials else []
-
-    @property
-    def tls(self) -> ClientTls | None:
-        """The TLS settings of the file; raises ClientError for a wrong file."""
-        return ClientTls.from_file(self.tls_config_file) if self.tls_config_file else None
 
 
 def run_ingest(job: Ingest, runtime: Runtime) -> Result:
@@ -94,8 +79,8 @@ def run_ingest(job: Ingest, runtime: Runtime) -> Result:
     with exclusive_writer(Lake(job.lake)) as writer:
         snapshot = snapshot_of_topic(writer.lake, job.topic)
         delete_unreferenced(writer.lake, snapshot)
-        snapshot = with_subscriptions(writer, snapshot, job.namesrv, runtime.now_ms(), job.tls)
-        ranges = [] if job.store else new_ranges(job, snapshot, result)
+        snapshot = with_subscriptions(writer, snapshot, job.connection, runtime.now_ms())
+        ranges = new_ranges(job, job.connection, snapshot, result) if job.connection else []
         progress.rows_total = sum(part.count for part in ranges)
         has_stale = not job.events_only and has_work(snapshot)
         if not progress.rows_total and not has_stale and not job.store:
@@ -122,10 +107,8 @@ def snapshot_of_topic(lake: Lake, topic: str) -> Snapshot:
 def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     """`snapshot` with the current retry limits of the groups; the next commit stores them."""
     limits = dict(snapshot.retry_times_max)
-    if not job.store:
-        limits |= fetch_retry_limits(
-            job.namesrv, retry_timeout_ms=job.retry_timeout_ms, hooks=job.hooks, tls=job.tls
-        )
+    if job.connection:
+        limits |= fetch_retry_limits(job.connection)
     return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
 
 
@@ -140,7 +123,7 @@ def make_tables(run: Run[Ingest], snapshot: Snapshot) -> Snapshot:
     from spark_jobs.jobs.merge import merge_small_runs
 
     job = run.options
-    snapshot = with_subscriptions(run.writer, snapshot, job.namesrv, run.now_ms(), job.tls)
+    snapshot = with_subscriptions(run.writer, snapshot, job.connection, run.now_ms())
     if not job.events_only:
         snapshot = derive(run, snapshot, TABLES_OF_FACTS)
     snapshot = drop_expired_hours(run.writer, snapshot, job.retain_days, run.now_ms())
@@ -160,16 +143,12 @@ def batches_of(ranges: Sequence[QueueRange], rows_max: int) -> list[list[QueueRa
     return batches
 
 
-def new_ranges(job: Ingest, snapshot: Snapshot, result: Result) -> list[QueueRange]:
+def new_ranges(
+    job: Ingest, connection: Connection, snapshot: Snapshot, result: Result
+) -> list[QueueRange]:
     """The unread range of each queue; sets the note of `result` when there is none."""
     try:
-        bounds = fetch_bounds(
-            job.namesrv,
-            job.topic,
-            retry_timeout_ms=job.retry_timeout_ms,
-            hooks=job.hooks,
-            tls=job.tls,
-        )
+        bounds = fetch_bounds(connection, job.topic)
     except TopicMissingError as missing:
         result.note = f"{missing} The first client that traces its messages creates the topic."
         return []
@@ -254,13 +233,7 @@ def _readers(job: Ingest, ranges: Sequence[QueueRange]) -> "list[Reader]":
     from spark_jobs.sources.partition_reader import read_range
     from trace.columns import MESSAGE_COLUMNS
 
-    options = ReadOptions(
-        namesrv=job.namesrv,
-        topic=job.topic,
-        retry_timeout_ms=job.retry_timeout_ms,
-        fail_on_data_loss=False,
-        tls_config_file=job.tls_config_file,
-        **(asdict(job.credentials) if job.credentials else {}),
-    )
+    assert job.connection is not None
+    options = ReadOptions(topic=job.topic, fail_on_data_loss=False, **asdict(job.connection))
     parts = slices(ranges, job.rows_per_task)
     return [partial(read_range, options, part, MESSAGE_COLUMNS) for part in parts]

@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
-from core_broker.client import ClientTls
 from core_broker.durable_files import replace_file
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.subscriptions import fetch_subscriptions
 from spark_jobs.spark.lake_writer import LakeWriter
 from trace.columns import arrow_schema
@@ -22,18 +22,17 @@ KEPT_MS: Final = 30 * 86_400_000
 def with_subscriptions(
     writer: LakeWriter,
     snapshot: Snapshot,
-    namesrv: str,
+    connection: Connection | None,
     now_ms: int,
-    tls: ClientTls | None = None,
 ) -> Snapshot:
     """Ask the cluster, and commit the answer; returns the current snapshot.
 
     The snapshot stays unchanged without a cluster, without an answer, within ASKED_EVERY_MS after
     the last answer, and in an empty lake.
     """
-    if not (namesrv and snapshot.run) or now_ms - snapshot.subscriptions_ms < ASKED_EVERY_MS:
+    if not (connection and snapshot.run) or now_ms - snapshot.subscriptions_ms < ASKED_EVERY_MS:
         return snapshot
-    found = fetch_subscriptions(namesrv, now_ms, tls)
+    found = fetch_subscriptions(connection, now_ms)
     if not found:
         return snapshot
     rows = merged(subscriptions_of(writer.lake, snapshot), found, now_ms, now_ms - KEPT_MS)

@@ -1,13 +1,13 @@
-"""The connection of a read or write of the data source `rocketmq` to its cluster.
+"""The connection of a read, a write or a job to its cluster.
 
 Pure, except `tls`, which reads a file.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
-from core_broker.client import AclRpcHook, ClientTls
+from core_broker.client import AclRpcHook, AdminClient, ClientTls, Credentials
 from core_broker.errors import ClientError
 
 
@@ -27,7 +27,6 @@ class Connection:
     secret_key: str = field(default="", repr=False)
     #: `securityToken`: the token of temporary credentials, with accessKey and secretKey.
     security_token: str = field(default="", repr=False)
-
     #: `tlsConfigFile`: path of a file with keys `tls.client.*`, which must exist on the driver and
     #: on every worker; the connections use TLS.
     tls_config_file: str = ""
@@ -44,6 +43,19 @@ class Connection:
         if not self.access_key:
             return []
         return [AclRpcHook(self.access_key, self.secret_key, self.security_token or None)]
+
+    def signed(self, credentials: Credentials | None) -> "Connection":
+        """The connection with these keys; None changes nothing."""
+        return replace(self, **asdict(credentials)) if credentials else self
+
+    def admin(self) -> AdminClient:
+        """A new admin client; the caller closes the client. Raises ClientError."""
+        return AdminClient(
+            self.namesrv,
+            timeout_ms=self.request_timeout_ms,
+            rpc_hooks=self.hooks,
+            tls=self.tls,
+        )
 
 
 CONNECTION_OPTION_NAMES: Final = {

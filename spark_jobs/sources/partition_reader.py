@@ -44,13 +44,7 @@ def read_range(
     have expired and failOnDataLoss is set.
     """
     with asyncio.Runner() as runner:
-        admin = AdminClient(
-            options.namesrv,
-            timeout_ms=options.request_timeout_ms,
-            rpc_hooks=options.hooks,
-            tls=options.tls,
-        )
-        reader = _RangeReader(admin, options, part, columns)
+        reader = _RangeReader(options.admin(), options, part, columns)
         # Not `runner.run`, which formats its task, with all bytes of the result, when the run ends.
         wait_for = runner.get_loop().run_until_complete
         began_s, rows = time.monotonic(), 0

@@ -1,7 +1,7 @@
 """Plan a read of a topic: offsets from the options, queue ranges, one partition per Spark task."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
@@ -24,34 +24,21 @@ class QueuePartition(InputPartition):
 
 def bounds_for(options: ReadOptions) -> list[QueueBounds]:
     """The bounds of all queues of the topic; retries while brokers are unreachable."""
-    return fetch_bounds(options.namesrv, options.topic, **_request_settings(options))
+    return fetch_bounds(options, options.topic)
 
 
 def starting_offsets(options: ReadOptions, bounds: Sequence[QueueBounds]) -> Offsets | int:
     """The starting offsets of the options; a timestamp becomes an offset for each queue."""
     if options.starting_ms is None:
         return options.starting_offsets
-    return fetch_offsets_at(
-        options.namesrv, options.topic, bounds, options.starting_ms, **_request_settings(options)
-    )
+    return fetch_offsets_at(options, options.topic, bounds, options.starting_ms)
 
 
 def ending_offsets(options: ReadOptions, bounds: Sequence[QueueBounds]) -> Offsets | int:
     """The ending offsets of the options; a timestamp becomes an offset for each queue."""
     if options.ending_ms is None:
         return options.ending_offsets
-    return fetch_offsets_at(
-        options.namesrv, options.topic, bounds, options.ending_ms, **_request_settings(options)
-    )
-
-
-def _request_settings(options: ReadOptions) -> dict[str, Any]:
-    return {
-        "timeout_ms": options.request_timeout_ms,
-        "retry_timeout_ms": options.retry_timeout_ms,
-        "hooks": options.hooks,
-        "tls": options.tls,
-    }
+    return fetch_offsets_at(options, options.topic, bounds, options.ending_ms)
 
 
 def check_data_loss(options: ReadOptions, ranges: Sequence[QueueRange]) -> None:

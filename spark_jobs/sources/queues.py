@@ -7,9 +7,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
-from core_broker.client import AclRpcHook, AdminClient, ClientTls
+from core_broker.client import AdminClient
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.remoting.codes import ResponseCode
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.offsets import QueueBounds
 from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 
@@ -75,22 +76,14 @@ async def queue_bounds(admin: AdminClient, topic: str) -> list[QueueBounds]:
     return bounds
 
 
-def fetch_bounds(
-    namesrv: str,
-    topic: str,
-    *,
-    timeout_ms: int = 5000,
-    retry_timeout_ms: int = 60_000,
-    hooks: Sequence[AclRpcHook] = (),
-    tls: ClientTls | None = None,
-) -> list[QueueBounds]:
+def fetch_bounds(connection: Connection, topic: str) -> list[QueueBounds]:
     """`queue_bounds` for callers without an event loop; retries while brokers are unreachable."""
 
     async def request() -> list[QueueBounds]:
-        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks, tls=tls) as admin:
+        async with connection.admin() as admin:
             return await with_retries(
                 lambda: queue_bounds(admin, topic),
-                retry_timeout_ms,
+                connection.retry_timeout_ms,
                 f"requesting the queues of {topic}",
             )
 
@@ -98,25 +91,17 @@ def fetch_bounds(
 
 
 def fetch_offsets_at(
-    namesrv: str,
-    topic: str,
-    bounds: Sequence[QueueBounds],
-    time_ms: int,
-    *,
-    timeout_ms: int = 5000,
-    retry_timeout_ms: int = 60_000,
-    hooks: Sequence[AclRpcHook] = (),
-    tls: ClientTls | None = None,
+    connection: Connection, topic: str, bounds: Sequence[QueueBounds], time_ms: int
 ) -> dict[str, dict[int, int]]:
     """For each queue the offset of the first message stored at `time_ms` or later."""
 
     async def request() -> dict[str, dict[int, int]]:
-        async with AdminClient(namesrv, timeout_ms=timeout_ms, rpc_hooks=hooks, tls=tls) as admin:
+        async with connection.admin() as admin:
             offsets: dict[str, dict[int, int]] = {}
             for queue in bounds:
                 offsets.setdefault(queue.broker_name, {})[queue.queue_id] = await with_retries(
                     partial(_offset_at, admin, topic, queue, time_ms),
-                    retry_timeout_ms,
+                    connection.retry_timeout_ms,
                     f"searching queue {queue.queue_id} of {queue.broker_name} for {time_ms} ms",
                 )
             return offsets
@@ -136,13 +121,7 @@ async def _offset_at(admin: AdminClient, topic: str, queue: QueueBounds, time_ms
     return offset + is_earlier
 
 
-def fetch_retry_limits(
-    namesrv: str,
-    *,
-    retry_timeout_ms: int = 60_000,
-    hooks: Sequence[AclRpcHook] = (),
-    tls: ClientTls | None = None,
-) -> dict[str, int]:
+def fetch_retry_limits(connection: Connection) -> dict[str, int]:
     """Maximum retries of the cluster's groups, without the groups that use the default.
 
     Brokers that refuse the request are skipped.
@@ -150,9 +129,9 @@ def fetch_retry_limits(
 
     async def request() -> dict[str, int]:
         limits: dict[str, int] = {}
-        async with AdminClient(namesrv, rpc_hooks=hooks, tls=tls) as admin:
+        async with connection.admin() as admin:
             cluster = await with_retries(
-                admin.cluster_info, retry_timeout_ms, "requesting the brokers"
+                admin.cluster_info, connection.retry_timeout_ms, "requesting the brokers"
             )
             for broker in cluster.broker_addr_table.values():
                 with suppress(TransportError, RequestRefused):

@@ -5,10 +5,11 @@ import logging
 from collections import defaultdict
 from typing import Final
 
-from core_broker.client import AdminClient, ClientTls
+from core_broker.client import AdminClient
 from core_broker.errors import RequestRefused, TransportError
 from core_broker.message.topics import RETRY_PREFIX, is_system_group
 from core_broker.remoting.bodies import ConsumerConnection, ConsumeStats
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.queues import master_or_replica
 from trace.subscriptions import Filter, Found, QueueOffsets, consumed_until_ms, filter_of
 
@@ -22,21 +23,21 @@ REQUESTS_MAX: Final = 16
 ANSWER_S: Final = 30.0
 
 
-def fetch_subscriptions(namesrv: str, asked_ms: int, tls: ClientTls | None = None) -> list[Found]:
+def fetch_subscriptions(connection: Connection, asked_ms: int) -> list[Found]:
     """What the cluster says about each topic and group; empty when the cluster does not answer.
 
     A job goes on without an answer: the last known subscriptions stay valid.
     """
     try:
-        return asyncio.run(_fetch(namesrv, asked_ms, tls))
+        return asyncio.run(_fetch(connection, asked_ms))
     except (TransportError, RequestRefused, TimeoutError) as error:
         log.warning("the subscriptions of the groups are not known: %s", error)
         return []
 
 
-async def _fetch(namesrv: str, asked_ms: int, tls: ClientTls | None) -> list[Found]:
+async def _fetch(connection: Connection, asked_ms: int) -> list[Found]:
     gate = asyncio.Semaphore(REQUESTS_MAX)
-    async with AdminClient(namesrv, tls=tls) as admin, asyncio.timeout(ANSWER_S):
+    async with connection.admin() as admin, asyncio.timeout(ANSWER_S):
         cluster = await admin.cluster_info()
         addrs = [
             master_or_replica(data.broker_addrs) for data in cluster.broker_addr_table.values()

@@ -19,6 +19,7 @@ from core_broker.client.subscription import build_subscription
 from core_broker.message.model import Message
 from core_broker.remoting.bodies import EXPRESSION_SQL92, ConsumerData, HeartbeatData
 from spark_jobs.jobs.subscriptions import with_subscriptions
+from spark_jobs.sources.connection import Connection
 from spark_jobs.spark.lake_writer import exclusive_writer
 from tests.api.conftest import Api
 from tests.api.stored import routed_topic, store
@@ -269,8 +270,12 @@ def test_never_consumed_honours_offsets_and_filters_of_the_group(
         exclusive_writer(lake) as writer,
     ):
         asked_ms = stored_ms + 1_000
-        snapshot = with_subscriptions(writer, lake.snapshot(), traffic.namesrv_addr, asked_ms)
-        again = with_subscriptions(writer, snapshot, traffic.namesrv_addr, asked_ms + 1_000)
+        snapshot = with_subscriptions(
+            writer, lake.snapshot(), Connection(namesrv=traffic.namesrv_addr), asked_ms
+        )
+        again = with_subscriptions(
+            writer, snapshot, Connection(namesrv=traffic.namesrv_addr), asked_ms + 1_000
+        )
         assert again is snapshot, "asked at most once a minute"
     assert states() == {waiting: "pending", fussy: "unknown", silent: "unknown"}
     shown = page.get(f"{PATH}slow/?{RANGE}").content.decode()

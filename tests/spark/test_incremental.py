@@ -132,7 +132,7 @@ def run_over(
     tables: bool = True,
 ) -> None:
     """One run: the next messages of the topic into the lake, and the tables."""
-    job = Ingest("", root, "T", retain_days=100_000, events_only=not tables)
+    job = Ingest(None, root, "T", retain_days=100_000, events_only=not tables)
     with exclusive_writer(Lake(root)) as writer:
         snapshot = writer.lake.snapshot()
         delete_unreferenced(writer.lake, snapshot)

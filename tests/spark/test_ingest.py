@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.jobs.ingest import Ingest, run_ingest
 from spark_jobs.jobs.run import Result, Runtime
+from spark_jobs.sources.connection import Connection
 from spark_jobs.spark.progress import Progress, Stage
 from tests.spark.lakes import content
 from tests.spark.stops import StopHere
@@ -57,7 +58,13 @@ def ingest(
     stop_at: Stage | None = None,
     per_round: int = 1_000_000,
 ) -> Result:
-    job = Ingest(cluster.namesrv_addr, lake, topic, messages_per_batch=per_round, rows_per_task=40)
+    job = Ingest(
+        Connection(namesrv=cluster.namesrv_addr),
+        lake,
+        topic,
+        messages_per_batch=per_round,
+        rows_per_task=40,
+    )
     runtime = Runtime(StopsAt(stop_at), lambda _is_short: nullcontext(spark), now_ms)
     return run_ingest(job, runtime)
 
@@ -170,7 +177,7 @@ def test_a_run_without_work_does_not_start_spark(shared_cluster: Cluster, tmp_pa
         raise AssertionError("Spark was started")
 
     def run(topic: str) -> Result:
-        job = Ingest(shared_cluster.namesrv_addr, tmp_path, topic)
+        job = Ingest(Connection(namesrv=shared_cluster.namesrv_addr), tmp_path, topic)
         return run_ingest(job, Runtime(StopsAt(None), no_spark, now_ms))
 
     assert "No broker has the topic" in run("ingest-nowhere").note

@@ -13,6 +13,7 @@ from spark_jobs.jobs.compact import Compact, run_compact
 from spark_jobs.jobs.ingest import Ingest, run_ingest
 from spark_jobs.jobs.run import Result, Runtime
 from spark_jobs.jobs.table_jobs import TABLES_OF_JOB, Derive, hours_between, run_derive
+from spark_jobs.sources.connection import Connection
 from tests.spark.lakes import content
 from tests.spark.stops import StopsAfter
 from tests.spark.traffic import send, trace_bodies
@@ -47,7 +48,11 @@ def test_the_jobs_of_a_lake(spark: SparkSession, shared_cluster: Cluster, tmp_pa
     send(shared_cluster, topic, bodies)
     half = len(bodies) // 2 + 1
     ingest = Ingest(
-        shared_cluster.namesrv_addr, tmp_path, topic, messages_per_batch=half, events_only=True
+        Connection(namesrv=shared_cluster.namesrv_addr),
+        tmp_path,
+        topic,
+        messages_per_batch=half,
+        events_only=True,
     )
     run_ingest(ingest, runtime(spark))
     scattered = content(tmp_path)

@@ -16,6 +16,7 @@ from core_broker.message.compression import compress
 from core_broker.message.model import MessageExt
 from spark_jobs.sources import partition_reader, pull_window
 from spark_jobs.sources.columns import COLUMNS, to_arrow
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.offsets import QueueRange
 from spark_jobs.sources.options import ReadOptions
 from spark_jobs.sources.partition_reader import read_range
@@ -75,19 +76,19 @@ def test_nothing_is_committed_for_the_group(shared_cluster: Cluster) -> None:
 
 def test_bounds_of_all_queues(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-bounds", bodies(7), queues=3)
-    bounds = fetch_bounds(shared_cluster.namesrv_addr, "pull-bounds")
+    bounds = fetch_bounds(Connection(namesrv=shared_cluster.namesrv_addr), "pull-bounds")
     found = [(each.broker_name, each.queue_id, each.offset_min, each.offset_max) for each in bounds]
     assert found == [("broker-a", 0, 0, 3), ("broker-a", 1, 0, 2), ("broker-a", 2, 0, 2)]
 
 
 def test_a_topic_without_brokers(shared_cluster: Cluster) -> None:
     with pytest.raises(TopicMissingError, match="No broker has the topic pull-nowhere"):
-        fetch_bounds(shared_cluster.namesrv_addr, "pull-nowhere")
+        fetch_bounds(Connection(namesrv=shared_cluster.namesrv_addr), "pull-nowhere")
 
 
 def test_an_unreachable_name_server() -> None:
     with pytest.raises(ReadError, match="Gave up requesting the queues of t after 300 ms"):
-        fetch_bounds("127.0.0.1:1", "t", retry_timeout_ms=300)
+        fetch_bounds(Connection(namesrv="127.0.0.1:1", retry_timeout_ms=300), "t")
 
 
 def test_a_read_waits_for_a_lost_broker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,13 +136,13 @@ def test_a_tag_filter_returns_only_its_messages(shared_cluster: Cluster) -> None
 
 def test_a_time_becomes_an_offset_of_each_queue(shared_cluster: Cluster) -> None:
     send(shared_cluster, "pull-time", bodies(40), queues=2)
-    addr = shared_cluster.namesrv_addr
-    bounds = fetch_bounds(addr, "pull-time")
+    connection = Connection(namesrv=shared_cluster.namesrv_addr)
+    bounds = fetch_bounds(connection, "pull-time")
     part = QueueRange("broker-a", 1, 0, 20)
     [batch] = read_range(options(shared_cluster, "pull-time"), part, ["store_timestamp"])
     stored = [round(row["store_timestamp"].timestamp() * 1000) for row in batch.to_pylist()]
     for wanted in (0, stored[0], stored[7], stored[-1], stored[-1] + 1, stored[-1] + 10**9):
-        found = fetch_offsets_at(addr, "pull-time", bounds, wanted)["broker-a"][1]
+        found = fetch_offsets_at(connection, "pull-time", bounds, wanted)["broker-a"][1]
         assert found == sum(time_ms < wanted for time_ms in stored), wanted
 
 

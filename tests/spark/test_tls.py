@@ -14,6 +14,7 @@ from core_broker.errors import GantryError
 from core_broker.remoting.bodies import SubscriptionGroupConfig
 from spark_jobs.jobs.ingest import Ingest, run_ingest
 from spark_jobs.jobs.run import Runtime
+from spark_jobs.sources.connection import Connection
 from spark_jobs.sources.queues import fetch_retry_limits
 from spark_jobs.sources.rocketmq import RocketMQDataSource
 from spark_jobs.sources.subscriptions import fetch_subscriptions
@@ -36,7 +37,7 @@ def test_rows_are_written_and_read_with_tls(spark: SparkSession, tmp_path: Path)
         rows = spark.read.format("rocketmq").options(**given).load().collect()
         assert sorted(bytes(row.body) for row in rows) == [b"one", b"two"]
         with pytest.raises(GantryError):
-            fetch_retry_limits(cluster.namesrv_addr, retry_timeout_ms=1)
+            fetch_retry_limits(Connection(namesrv=cluster.namesrv_addr, retry_timeout_ms=1))
 
 
 def test_traces_are_sent_and_ingested_with_tls(spark: SparkSession, tmp_path: Path) -> None:
@@ -45,7 +46,11 @@ def test_traces_are_sent_and_ingested_with_tls(spark: SparkSession, tmp_path: Pa
         for topic in ("Traced", "Traces"):
             make_topic(cluster, file, topic)
         asyncio.run(send_traced(cluster.namesrv_addr, ClientTls.from_file(file)))
-        job = Ingest(cluster.namesrv_addr, tmp_path / "lake", "Traces", tls_config_file=file)
+        job = Ingest(
+            Connection(namesrv=cluster.namesrv_addr, tls_config_file=file),
+            tmp_path / "lake",
+            "Traces",
+        )
         progress = Progress(io.StringIO(), as_json=True)
         runtime = Runtime(
             progress, lambda _is_short: nullcontext(spark), lambda: time.time_ns() // 1_000_000
@@ -74,6 +79,8 @@ def test_subscriptions_are_fetched_with_tls(tmp_path: Path) -> None:
         make_topic(cluster, file, "Rows")
         asyncio.run(commit())
         asked_ms = 7
-        found = fetch_subscriptions(cluster.namesrv_addr, asked_ms, tls)
+        found = fetch_subscriptions(
+            Connection(namesrv=cluster.namesrv_addr, tls_config_file=file), asked_ms
+        )
         assert found == [Found("Rows", "readers", None, asked_ms)]
-        assert fetch_subscriptions(cluster.namesrv_addr, asked_ms) == []
+        assert fetch_subscriptions(Connection(namesrv=cluster.namesrv_addr), asked_ms) == []

@@ -20,6 +20,7 @@ from benchmarks.trace_world import LIMITS, Truth
 from spark_jobs.jobs.follow import run_follow
 from spark_jobs.jobs.ingest import Ingest, run_ingest
 from spark_jobs.jobs.run import Runtime
+from spark_jobs.sources.connection import Connection
 from tests.spark.stops import StopHere, StopsAfter
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
@@ -65,7 +66,7 @@ def test_the_lake_of_a_store_folder_is_right(
     spark: SparkSession, world: tuple[Path, Truth], tmp_path: Path
 ) -> None:
     folder, truth = world
-    job = Ingest("", tmp_path, store=folder / "store", retry_times_max=LIMITS)
+    job = Ingest(None, tmp_path, store=folder / "store", retry_times_max=LIMITS)
     for _ in range(2):  # the second run finds no new messages
         run_ingest(job, runtime(spark))
         assert differences(tmp_path, truth) == []
@@ -81,7 +82,9 @@ def test_the_lake_of_a_stream_is_right(
         assert time.monotonic() < deadline
         return is_complete(tmp_path, truth.bodies)
 
-    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_batch=truth.bodies // 2)
+    job = Ingest(
+        Connection(namesrv=cluster.namesrv_addr), tmp_path, messages_per_batch=truth.bodies // 2
+    )
     run_follow(job, 1, runtime(spark), is_over=is_over)
     assert differences(tmp_path, truth) == []
 
@@ -90,7 +93,9 @@ def test_the_lake_of_interrupted_runs_is_right(
     spark: SparkSession, world: tuple[Path, Truth], cluster: Cluster, tmp_path: Path
 ) -> None:
     truth, luck = world[1], random.Random(SEED)
-    job = Ingest(cluster.namesrv_addr, tmp_path, messages_per_batch=truth.bodies // 3 + 1)
+    job = Ingest(
+        Connection(namesrv=cluster.namesrv_addr), tmp_path, messages_per_batch=truth.bodies // 3 + 1
+    )
     for stop_after in (3, luck.randint(4, 6), None):
         try:
             run_ingest(job, runtime(spark, stop_after))

@@ -65,6 +65,7 @@ AREAS = [
     "console.areas.topics",
     "console.areas.groups",
     "console.areas.clients",
+    "console.areas.acl_users",
     "console.areas.offsets",
     "console.areas.messages",
     "console.areas.deadletters",

@@ -4,14 +4,14 @@ The first request with a key is carried out, and the response is stored for KEPT
 repeated request gets the stored response with `Idempotency-Replayed: true`. A different request
 with the same key gets 422. A repeated request gets 409 while the first request is in progress, and
 also when the console stopped before the response: the result is unknown. Responses of 500 and above
-are not stored, so that clients can repeat the request.
+are not stored, so that clients can repeat the request. Secrets of a response are not stored.
 """
 
 import hashlib
 import json
 import re
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -73,6 +73,8 @@ class IdempotentWrites(APIView):
     """A resource whose writes may carry a key. Access is checked before the key."""
 
     claimed: KeptAnswer | None = None
+    #: Members of responses that are not stored; a repeated response has null in their place.
+    secret_members: ClassVar[frozenset[str]] = frozenset()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -86,7 +88,7 @@ class IdempotentWrites(APIView):
         final = super().finalize_response(request, response, *args, **kwargs)
         if self.claimed is not None:
             kept, self.claimed = self.claimed, None
-            keep(kept, final)
+            keep(kept, final, self.secret_members)
         return final
 
 
@@ -110,12 +112,15 @@ def claim(request: Request, key: str) -> KeptAnswer:
     raise Replay(known)
 
 
-def keep(kept: KeptAnswer, response: Response) -> None:
+def keep(kept: KeptAnswer, response: Response, secret_members: frozenset[str]) -> None:
     """Store the response, or release the key when clients may repeat the request."""
     if response.status_code >= 500:
         kept.delete()
         return
-    text = JSONRenderer().render(getattr(response, "data", None)).decode() or "null"
+    data = getattr(response, "data", None)
+    if isinstance(data, dict):
+        data = {name: None if name in secret_members else value for name, value in data.items()}
+    text = JSONRenderer().render(data).decode() or "null"
     kept.status = response.status_code
     kept.headers = {name: response[name] for name in KEPT_HEADERS if name in response}
     if kind := getattr(response, "content_type", None):

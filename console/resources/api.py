@@ -78,7 +78,8 @@ class KindResource(ClusterResource):
     def of(cls, resource: Resource) -> Any:
         """The view function for a kind."""
         name = f"{resource.kind.name.title()}{cls.__name__}"
-        view = type(name, (cls,), {"resource": resource, "__doc__": cls.__doc__})
+        members = {"resource": resource, "__doc__": cls.__doc__, **resource.declared_need}
+        view = type(name, (cls,), members)
         return view.as_view()  # type: ignore[attr-defined]
 
 
@@ -86,14 +87,15 @@ class ResourceList(KindResource):
     """The list of a kind. Subclasses add `get`."""
 
     verbs = {"post": "create"}
+    created_serializer: ClassVar[type[serializers.Serializer[Any]]] = OutcomesSerializer
 
     @classmethod
     def schemas(cls) -> dict[str, Any]:
         request = cls.resource.create_serializer
         responses = {
             200: DryRunSerializer,
-            201: OutcomesSerializer,
-            207: OutcomesSerializer,
+            201: cls.created_serializer,
+            207: cls.created_serializer,
         }
         parameters = [DRY_RUN, *confirmations(cls.resource)]
         return {"post": extend_schema(parameters=parameters, request=request, responses=responses)}
@@ -124,7 +126,11 @@ class ResourceList(KindResource):
             outcomes = self.cluster.do(resource.create, name, settings, brokers, **confirmed)
             entry.after = settings
             entry.outcomes(outcomes)
-        location = reverse(f"api-{resource.argument}", args=[cluster, name])
+        return self.created(name, settings, outcomes)
+
+    def created(self, name: str, settings: Any, outcomes: Sequence[BrokerOutcome]) -> Response:
+        """Respond after the creation; `settings` are those of the request."""
+        location = reverse(f"api-{self.resource.argument}", args=[self.cluster.name, name])
         return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
 
 
@@ -341,11 +347,11 @@ def check_risks(risks: Sequence[Any], resource: Resource) -> None:
 
 def api_urls(resource: Resource) -> list[URLPattern]:
     """URLs of impact, protection and bulk deletion of a kind of resource."""
-    one, many = resource.argument, resource.namespace
+    one, many = resource.argument, resource.path
     return [
         path(f"{many}/<name:{one}>/impact", Impact.of(resource), name=f"api-{one}-impact"),
         path(
             f"{many}/<name:name>/protection", Protection.of(resource), name=f"api-{one}-protection"
         ),
-        path(f"{many}:delete", BulkDelete.of(resource), name=f"api-{many}-delete"),
+        path(f"{many}:delete", BulkDelete.of(resource), name=f"api-{resource.namespace}-delete"),
     ]

@@ -13,6 +13,7 @@ class Kind(models.TextChoices):
     TOPIC = "topic", _("topic")
     GROUP = "group", _("group")
     BROKER = "broker", _("broker")
+    ACL_USER = "acl_user", _("user of access control")
 
 
 class Protection(models.Model):

@@ -44,7 +44,8 @@ class ResourcePage(ClusterPage):
     @classmethod
     def of(cls, resource: Resource) -> Any:
         """The view function for a kind of resource."""
-        page = type(f"{resource.kind.name.title()}{cls.__name__}", (cls,), {"resource": resource})
+        members = {"resource": resource, **resource.declared_need}
+        page = type(f"{resource.kind.name.title()}{cls.__name__}", (cls,), members)
         return page.as_view()  # type: ignore[attr-defined]
 
     def shared_context(self) -> dict[str, Any]:
@@ -89,8 +90,12 @@ class CreatePage(ResourcePage):
                 raise
             form.add_error(None, str(refused.detail))
             return self.form(form, status=409, risks=risks)
-        tell_outcomes(request, outcomes, str(resource.texts.created) % name)
-        return redirect(resource.url(cluster, name))
+        return self.created(name, settings, outcomes)
+
+    def created(self, name: str, settings: Any, outcomes: Sequence[BrokerOutcome]) -> HttpResponse:
+        """Respond after the creation; `settings` are those of the form."""
+        tell_outcomes(self.request, outcomes, str(self.resource.texts.created) % name)
+        return redirect(self.resource.url(self.cluster.name, name))
 
     def form(self, form: ResourceForm, status: int = 200, **more: Any) -> HttpResponse:
         form.offer_brokers(self.cluster.ask(broker_names).value)
@@ -307,14 +312,14 @@ class BulkDeletePage(ResourcePage):
         )
 
 
-def page_urls(resource: Resource) -> list[URLPattern]:
+def page_urls(resource: Resource, create: type[CreatePage] = CreatePage) -> list[URLPattern]:
     """URLs of all pages of this module for a kind of resource."""
-    one, many = resource.argument, resource.namespace
+    one, many = resource.argument, resource.path
     return [
         path(f"{many}/<name:{one}>/edit/", EditPage.of(resource), name="edit"),
         path(f"{many}/<name:{one}>/delete/", DeletePage.of(resource), name="delete"),
         path(f"{many}/<name:name>/protect/", ProtectPage.of(resource), name="protect"),
         path(f"{many}/<name:name>/undo/<int:number>/", ResourceUndoPage.of(resource), name="undo"),
         path(f"delete-{many}/", BulkDeletePage.of(resource), name="bulk-delete"),
-        path(f"create-{one}/", CreatePage.of(resource), name="create"),
+        path(f"create-{many.removesuffix('s')}/", create.of(resource), name="create"),
     ]

@@ -19,6 +19,7 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
+from console.frame.access import Need
 from console.frame.forms import TypedNameForm
 from console.frame.pages import Crumb
 from console.gateway import BrokerRef, Cluster
@@ -87,6 +88,8 @@ class Resource:
     confirm: OpenApiParameter | None = None
     #: Query parameters (and fields of `delete_form`) that extend a deletion.
     delete_flags: tuple[OpenApiParameter, ...] = field(default=())
+    #: Need of all pages and REST resources of the kind; None: those of the generic classes.
+    need: Need | None = None
 
     @property
     def namespace(self) -> str:
@@ -94,9 +97,19 @@ class Resource:
         return f"{self.kind.value}s"
 
     @property
+    def path(self) -> str:
+        """The kind in URLs, such as `topics`."""
+        return self.namespace.replace("_", "-")
+
+    @property
     def argument(self) -> str:
         """The URL argument for the name, such as `topic`."""
         return str(self.kind.value)
+
+    @property
+    def declared_need(self) -> dict[str, Need]:
+        """The member `need` of the view classes; empty without a need of the kind."""
+        return {} if self.need is None else {"need": self.need}
 
     def confirmed(self, given: Mapping[str, Any]) -> dict[str, bool]:
         """Keywords for `create` and `update`: the confirmation, where `given` has one."""

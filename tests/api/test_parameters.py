@@ -25,6 +25,8 @@ WITHOUT_DRY_RUN = {
     "exports",
     "topics/{name}/protection",
     "groups/{name}/protection",
+    "acl-users/{name}/protection",
+    "credentials",
     "jobs",
     "jobs/{number}/cancel",
     "jobs/{number}/continue",

@@ -13,12 +13,13 @@ PRESENT = {
     "topic": "TBW102",
     "group": "TOOLS_CONSUMER",
     "client": "nobody",
+    "acl_user": "nobody",
     "number": "1",
     "form": "csv",
 }
 #: Arguments naming no object: an allowed request must not change the cluster.
 ABSENT = {
-    **dict.fromkeys(("broker", "topic", "group", "client", "form"), "no-such-thing"),
+    **dict.fromkeys(("broker", "topic", "group", "client", "acl_user", "form"), "no-such-thing"),
     "cluster": "local",
     "number": "987654",
 }

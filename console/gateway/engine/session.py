@@ -87,6 +87,12 @@ class ClusterSession:
         self._probes: set[asyncio.Task[None]] = set()
         self._derived: dict[str, tuple[Any, Any]] = {}
 
+    @property
+    def signed_as(self) -> str | None:
+        """The account that signs the requests; None: requests are not signed."""
+        current = self._signing.current
+        return None if current is None else current.access_key
+
     async def close(self) -> None:
         for probe in self._probes:
             probe.cancel()

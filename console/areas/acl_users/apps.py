@@ -1,0 +1,13 @@
+"""The area `acl_users`."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class AclUsersConfig(AreaConfig):
+    name = "console.areas.acl_users"
+    label = "acl_users"
+    title = _("Access control")
+    icon = "shield-lock"
+    need = "admin"

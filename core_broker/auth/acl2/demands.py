@@ -70,15 +70,18 @@ def demands_of(request: Request, cluster: str, mode: Mode) -> tuple[Demand, ...]
         read = _CHECKED_HERE.get(request.code)
         if read is None:
             return None
+    demands: dict[Demand, None] = {}
     try:
-        return tuple(dict.fromkeys(read(request, cluster)))
+        for demand in read(request, cluster):
+            demands[demand] = None
     except ProtocolError as error:
         raise Unreadable(str(error)) from None
     except Unreadable:
-        # RocketMQ derives no demand from an absent field.
-        if mode is Mode.JAVA:
-            return ()
-        raise
+        # RocketMQ derives no demand from an absent field, except for the name `null` with the
+        # codes of _NEVER_ABSENT. The demands of the other fields stay.
+        if mode is Mode.STRICT or request.code in _NEVER_ABSENT:
+            raise
+    return tuple(demands)
 
 
 def stored_demand(code: int, topic: str) -> Demand:
@@ -118,9 +121,17 @@ class _Field(NamedTuple):
 
 
 def _fields(*fields: _Field) -> Read:
+    """Demands of all present fields; raises Unreadable behind the last demand."""
+
     def read(request: Request, cluster: str) -> Iterator[Demand]:
+        absent = None
         for each in fields:
-            yield from each.demands(request)
+            try:
+                yield from each.demands(request)
+            except Unreadable as error:
+                absent = absent or error
+        if absent is not None:
+            raise absent
 
     return read
 
@@ -186,7 +197,7 @@ def _created_groups(body: SubscriptionGroupList) -> Iterator[Demand]:
 
 _CONSUME = _fields(_of_topic(_SUB), _of_group(_SUB))
 _TOPIC_GET = _fields(_of_topic(_GET))
-_GET_BOTH = _fields(_of_topic(_GET, optional=True), _of_group(_GET, optional=True))
+_UPDATE_BOTH = _fields(_of_group(_UPDATE, "group"), _of_topic(_UPDATE))
 _GET_GROUP_FIELD = _fields(_of_topic(_GET, optional=True), _of_group(_GET, "group", optional=True))
 _CLUSTER_GET, _CLUSTER_UPDATE = _cluster(Action.GET), _cluster(Action.UPDATE)
 _POP = _fields(_of_group(_SUB), _of_topic(_SUB))
@@ -209,30 +220,34 @@ _CHECKED: Final[dict[int, Read]] = {
     15: _fields(_of_topic(_SUB_OR_UPDATE), _of_group(_SUB_OR_UPDATE)),
     41: _body(LockBatchRequestBody, _lock),
     42: _body(UnlockBatchRequestBody, _lock),
-    **dict.fromkeys(range(200_050, 200_055), _POP),
+    **dict.fromkeys((200_050, 200_051, 200_053, 200_054), _POP),
+    200_052: _CONSUME,
     200_055: _fields(_of_group(_GET), _of_topic(_GET)),
     309: _fields(_of_group(_SUB), _of_topic(_SUB, optional=True)),
     17: _fields(_of_topic(_CREATE)),
     215: _fields(_of_topic(_DELETE)),
     207: _fields(_of_group(_DELETE, "groupName")),
-    **dict.fromkeys((222, 353), _fields(_of_topic(_UPDATE), _of_group(_UPDATE, "group"))),
-    314: _fields(_of_topic(_UPDATE, optional=True), _of_group(_UPDATE, "destGroup")),
+    **dict.fromkeys((222, 353), _UPDATE_BOTH),
+    314: _fields(_of_group(_UPDATE, "destGroup"), _of_topic(_UPDATE, optional=True)),
     323: _fields(_of_topic(_UPDATE)),
     **dict.fromkeys((29, 30, 31, 32, 202, 300, 351, 354), _TOPIC_GET),
     33: _fields(_of_topic(_GET, optional=True)),
     **dict.fromkeys((203, 307), _fields(_of_group(_GET))),
     **dict.fromkeys((343, 352), _fields(_of_group(_GET, "group"))),
-    208: _GET_BOTH,
-    321: _GET_BOTH,
-    **dict.fromkeys((223, 303, 345), _GET_GROUP_FIELD),
+    208: _fields(_of_group(_GET, optional=True), _of_topic(_GET, optional=True)),
+    321: _fields(_of_topic(_GET, optional=True), _of_group(_GET, optional=True)),
+    **dict.fromkeys((223, 303), _GET_GROUP_FIELD),
+    345: _fields(_of_group(_GET, "group", optional=True), _of_topic(_GET, optional=True)),
     308: _fields(
-        _of_topic(_GET, optional=True),
         _of_group(_GET, "compareGroup", optional=True),
         _Field("filterGroups", _group, _GET, is_optional=True, separator=","),
+        _of_topic(_GET, optional=True),
     ),
     **dict.fromkeys((204, 315, 317, 328, 355, 3004, 3005, 3009, 3010), _CLUSTER_GET),
     **dict.fromkeys((905, 906, 908, 1008, 3001, 3002, 3003, 3006, 3007, 3008), _CLUSTER_UPDATE),
 }
+#: Codes whose absent topic or group has the name `null` in RocketMQ 5.3.3.
+_NEVER_ABSENT: Final = frozenset({10, 310, 320, 370, 36, 11, 12, 38, 14, 15})
 #: Codes that RocketMQ 5.3.3 leaves unchecked, and Gantry's private codes.
 _CHECKED_HERE: Final[dict[int, Read]] = {
     18: _body(CreateTopicListRequestBody, _created_topics),
@@ -244,7 +259,7 @@ _CHECKED_HERE: Final[dict[int, Read]] = {
     325: _fields(_of_topic(_PUB, "b")),
     361: _CONSUME,
     400: _body(QueryAssignmentRequestBody, _assignment),
-    60_003: _fields(_of_topic(_UPDATE), _of_group(_UPDATE, "group")),
+    60_003: _UPDATE_BOTH,
     **dict.fromkeys(
         (21, 26, 28, 43, 45, 52, 54, 60, 61, 201, 305, 402, 907, 1007, 2003), _CLUSTER_GET
     ),

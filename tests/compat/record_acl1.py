@@ -49,10 +49,10 @@ def decisions(port: int) -> Iterator[tuple[str, str, str]]:
                 command = RemotingCommand.request(asked.code, fields, asked.body)
                 command.opaque = number
                 connection.sendall(command.encode())
-                yield asked.title, name, asked.outcome(_answer(connection, command).remark)
+                yield asked.title, name, asked.outcome(answer_to(connection, command).remark)
 
 
-def _answer(connection: socket.socket, command: RemotingCommand) -> RemotingCommand:
+def answer_to(connection: socket.socket, command: RemotingCommand) -> RemotingCommand:
     """The answer to a command; a Java broker may answer one request twice."""
     while True:
         length = _received(connection, 4)

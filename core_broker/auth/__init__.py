@@ -7,6 +7,7 @@
     audit.py       audit lines of denied and administrative requests,
     back_off.py    pauses after failed attempts,
     replays.py     refusal of replayed sends
+    explanation.py why an account may publish or consume: the decision and its rules
 
 The server's paths ask a `Gate`. The gate asks the rules: `Rules` of RocketMQ's ACL 1.0, of ACL 2.0,
 or of both. A server without access control has no gate.

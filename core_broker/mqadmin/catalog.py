@@ -2,8 +2,8 @@
 
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
 Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, haStatus and the
-commands from createUser to copyAcl are those of 5.3.3. Upper and lower case are equal. RocketMQ has
-classes for the last four commands, but does not register the classes.
+commands from createUser to copyAcl are those of 5.3.3. checkAccess is Gantry's own. Upper and lower
+case are equal. RocketMQ has classes for the last four commands, but registers none of them.
 """
 
 from typing import Final, NamedTuple
@@ -93,6 +93,7 @@ CATALOG: Final[dict[str, Entry]] = {
     "getAcl": Entry("acls", "Get acl from cluster."),
     "listAcl": Entry("acls", "List acl from cluster."),
     "copyAcl": Entry("acls", "Copy acl to cluster."),
+    "checkAccess": Entry("access_checks", "Explain whether an account may publish or consume."),
     "exportMetadata": Entry("exports", "Export metadata."),
     "exportConfigs": Entry("exports", "Export configs."),
     "exportMetrics": Entry("metrics", "Export metrics."),

@@ -95,10 +95,18 @@ class Acl1Rules:
 
     def identify(self, address: str, request: Request) -> Identity:
         """Authenticate a request: white list, account, account's white address, signature."""
+        identity = self.identity_of(address, request.ext_fields.get(ACCESS_KEY, ""))
+        key = identity.signing_key
+        if key is not None and not key.accepts(request.ext_fields, request.body):
+            text = f"Check signature failed for accessKey={identity.account}"
+            raise _refusal(text, _SIGNATURE_PLACE, "bad-signature", identity.account)
+        return identity
+
+    def identity_of(self, address: str, access_key: str) -> Identity:
+        """Return the identity of an account; only one with a key needs a signature."""
         peer = peer_address(address)
         if matching_pattern(self.white_list, peer) is not None:
             return Identity("", True, Established.WHITE_LIST)  # a name would be unproven
-        access_key = request.ext_fields.get(ACCESS_KEY, "")
         if not access_key:
             raise _refusal("No accessKey is configured", _NO_KEY_PLACE, "no-account", "")
         account = self.accounts.get(access_key)
@@ -107,9 +115,6 @@ class Acl1Rules:
             raise _refusal(text, _UNKNOWN_PLACE, "unknown-account", access_key)
         if account.white_address.matches(peer):
             return Identity(access_key, True, Established.ACCOUNT_WHITE_LIST)
-        if not account.signing_key.accepts(request.ext_fields, request.body):
-            text = f"Check signature failed for accessKey={access_key}"
-            raise _refusal(text, _SIGNATURE_PLACE, "bad-signature", access_key)
         return Identity(access_key, account.is_admin, Established.SIGNATURE, account.signing_key)
 
     def check_stored(self, address: str, request: Request, topic: str) -> None:

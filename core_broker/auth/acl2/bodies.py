@@ -1,13 +1,26 @@
-"""Users and lists as the bodies of the codes 3004, 3005, 3009 and 3010.
+"""Users and lists as the bodies of the codes 3004, 3005, 3009 and 3010, and back.
 
 Compatible with UserConverter and AclConverter of RocketMQ 5.3.3, but for passwords, which RocketMQ
 returns to everybody with Get on the cluster.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
-from core_broker.auth.acl2.model import Acl, Policy, User, title
-from core_broker.auth.acl2.tables import AccessTables
+from core_broker.auth.acl2.model import (
+    SUBJECT_PREFIX,
+    Acl,
+    Policy,
+    PolicyEntry,
+    PolicyType,
+    User,
+    UserStatus,
+    UserType,
+    named,
+    title,
+)
+from core_broker.auth.acl2.tables import AccessTables, read_entry
+from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
 
 
@@ -48,6 +61,32 @@ def acl_infos(tables: AccessTables, subject_part: str, resource_part: str) -> li
         if subject_part in subject
     )
     return [info for info in infos if info.policies]
+
+
+#: Stands for a password that the broker does not return; never leaves the process.
+_NO_PASSWORD: Final = "not returned"  # noqa: S105
+
+
+def tables_of(user: UserInfo, acl: AclInfo | None) -> tuple[AccessTables, list[str]]:
+    """Return tables with one user of a broker's answers, and the resources of unreadable entries.
+
+    Apache's brokers keep entries that match nothing, as `Topic:a*b`, and that Gantry refuses.
+    """
+    name = user.username or ""
+    user_type = named(UserType, user.user_type) or UserType.NORMAL
+    status = named(UserStatus, user.user_status) or UserStatus.ENABLE
+    entries: dict[PolicyType, list[PolicyEntry]] = {kind: [] for kind in PolicyType}
+    unreadable = []
+    for policy in (acl and acl.policies) or ():
+        kind = named(PolicyType, policy.policy_type) or PolicyType.CUSTOM
+        for entry in policy.entries or ():
+            try:
+                entries[kind].append(read_entry(entry))
+            except RequestRefused:
+                unreadable.append(entry.resource or "")
+    policies = tuple(Policy(kind, tuple(each)) for kind, each in entries.items() if each)
+    known = User(name, user.password or _NO_PASSWORD, user_type, status)
+    return AccessTables({name: known}, {SUBJECT_PREFIX + name: Acl(policies)}), unreadable
 
 
 def _entries(policy: Policy, resource_part: str) -> Iterator[PolicyEntryInfo]:

@@ -86,10 +86,11 @@ def demands_of(request: Request, cluster: str, mode: Mode) -> tuple[Demand, ...]
 
 def stored_demand(code: int, topic: str) -> Demand:
     """Return the demand of a request about one stored message, for the topic of the message."""
-    return _topic(topic, STORED_ACTIONS[code])
+    return topic_demand(topic, STORED_ACTIONS[code])
 
 
-def _topic(name: str, actions: tuple[Action, ...]) -> Demand:
+def topic_demand(name: str, actions: tuple[Action, ...]) -> Demand:
+    """Return the demand of a topic; of a retry topic, that of its group."""
     if name.startswith(RETRY_PREFIX):
         group_actions = _SUB if actions == _PUB else actions
         return Demand(ResourceKind.GROUP, name.removeprefix(RETRY_PREFIX), group_actions)
@@ -139,7 +140,7 @@ def _fields(*fields: _Field) -> Read:
 def _of_topic(
     actions: tuple[Action, ...], name: str = "topic", *, optional: bool = False
 ) -> _Field:
-    return _Field(name, _topic, actions, optional)
+    return _Field(name, topic_demand, actions, optional)
 
 
 def _of_group(
@@ -168,27 +169,27 @@ def _heartbeat(beat: HeartbeatData) -> Iterator[Demand]:
     for consumer in beat.consumer_data_set:
         yield _group(consumer.group_name, _SUB)
         for subscription in consumer.subscription_data_set:
-            yield _topic(subscription.topic, _SUB)
+            yield topic_demand(subscription.topic, _SUB)
 
 
 def _lock(body: LockBatchRequestBody | UnlockBatchRequestBody) -> Iterator[Demand]:
     yield _group(body.consumer_group, _SUB)
     for queue in body.mq_set:
-        yield _topic(queue.topic, _SUB)
+        yield topic_demand(queue.topic, _SUB)
 
 
 def _client_check(body: CheckClientRequestBody) -> Iterator[Demand]:
     yield _group(body.group, _SUB)
-    yield _topic(body.subscription_data.topic, _SUB)
+    yield topic_demand(body.subscription_data.topic, _SUB)
 
 
 def _assignment(body: QueryAssignmentRequestBody) -> Iterator[Demand]:
-    yield _topic(body.topic, _SUB)
+    yield topic_demand(body.topic, _SUB)
     yield _group(body.consumer_group, _SUB)
 
 
 def _created_topics(body: CreateTopicListRequestBody) -> Iterator[Demand]:
-    return (_topic(topic.topic_name, _CREATE) for topic in body.topic_config_list)
+    return (topic_demand(topic.topic_name, _CREATE) for topic in body.topic_config_list)
 
 
 def _created_groups(body: SubscriptionGroupList) -> Iterator[Demand]:

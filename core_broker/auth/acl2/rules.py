@@ -9,7 +9,14 @@ a signature, and a disabled user has no permission.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from core_broker.auth.acl2.demands import Demand, Mode, Unreadable, demands_of, stored_demand
+from core_broker.auth.acl2.demands import (
+    Demand,
+    Mode,
+    Unreadable,
+    demands_of,
+    stored_demand,
+    topic_demand,
+)
 from core_broker.auth.acl2.model import (
     SUBJECT_PREFIX,
     TYPES_OF_KINDS,
@@ -67,15 +74,20 @@ class Acl2Rules:
         """
         is_listed = request.code in self._settings.authentication_whitelist
         try:
-            user = self._authenticated(request)
+            user = self._enabled_user(request.ext_fields.get(ACCESS_KEY, ""))
+            if not user.key.accepts(request.ext_fields, request.body):
+                raise _refusal("check signature failed.", "bad-signature", user.username)
         except Refusal:
             if not is_listed:
                 raise
             return Identity("", is_admin=False, how=Established.NOT_CHECKED)
-        return Identity(user.username, user.is_super, Established.SIGNATURE, user.key)
+        return _signer(user)
 
-    def _authenticated(self, request: Request) -> User:
-        name = request.ext_fields.get(ACCESS_KEY, "")
+    def identity_of(self, address: str, account: str) -> Identity:
+        """Return the identity of an enabled user; raises Refusal."""
+        return _signer(self._enabled_user(account))
+
+    def _enabled_user(self, name: str) -> User:
         if not name.strip():
             raise _refusal(_NO_NAME, "no-account")
         user = self._tables.users.get(name)
@@ -83,8 +95,6 @@ class Acl2Rules:
             raise _refusal(f"User:{name} is not found.", "unknown-account", name)
         if user.status is UserStatus.DISABLE:
             raise _refusal(f"User:{name} is disabled.", "disabled-account", name)
-        if not user.key.accepts(request.ext_fields, request.body):
-            raise _refusal("check signature failed.", "bad-signature", name)
         return user
 
     def admit(self, address: str, request: Request) -> Identity:
@@ -147,7 +157,10 @@ class Acl2Rules:
         """Decide about one resource and one action."""
         if not self._settings.is_authorizing:
             return Decision(is_allowed=True, rule="authorizationEnabled=false")
-        return self._decide(identity, address, peer_address(address), Demand(kind, name, (action,)))
+        actions = (action,)
+        is_topic = kind is ResourceKind.TOPIC
+        demand = topic_demand(name, actions) if is_topic else Demand(kind, name, actions)
+        return self._decide(identity, address, peer_address(address), demand)
 
     def _decide(
         self, identity: Identity, address: str, peer: Peer | None, demand: Demand
@@ -177,6 +190,10 @@ class Acl2Rules:
             if matching:
                 return self._decisive(matching)
         return None
+
+
+def _signer(user: User) -> Identity:
+    return Identity(user.username, user.is_super, Established.SIGNATURE, user.key)
 
 
 def _matching(

@@ -133,7 +133,7 @@ def put_acl(tables: AccessTables, subject: str, info: AclInfo) -> AccessTables:
         kind = _member(PolicyType, policy.policy_type) or PolicyType.CUSTOM
         if not policy.entries:
             _refuse("The policies is empty.")
-        given.append((kind, [_entry(entry) for entry in policy.entries]))
+        given.append((kind, [read_entry(entry) for entry in policy.entries]))
     if subject.removeprefix(SUBJECT_PREFIX) not in tables.users:
         _refuse(f"The subject of {subject} is not exist.")
     present = tables.acls.get(subject, Acl(()))
@@ -229,8 +229,8 @@ def _merged(present: tuple[PolicyEntry, ...], given: list[PolicyEntry]) -> tuple
     return tuple(entries.values())
 
 
-def _entry(info: PolicyEntryInfo) -> PolicyEntry:
-    """Return the entry of a request; raises RequestRefused in RocketMQ's order of checks."""
+def read_entry(info: PolicyEntryInfo) -> PolicyEntry:
+    """Return the entry of a body; raises RequestRefused in RocketMQ's order of checks."""
     resource = Resource.parse(info.resource or "")
     if resource is None or len(resource.name) > NAME_LENGTH_MAX:
         _refuse("The resource is null.")

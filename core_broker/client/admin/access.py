@@ -1,4 +1,4 @@
-"""Access control of RocketMQ 4 (ACL 1.0): accounts, white list, versions of the files (50-53).
+"""Access control of RocketMQ 4 (ACL 1.0): accounts, white list, versions of the files (50-54).
 
 Brokers answer the codes only with aclEnable=true; RocketMQ 5.3.3 and later refuse the codes.
 """
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core_broker.client.admin.base import AdminBase
-from core_broker.remoting.bodies import DataVersion, decode_body
+from core_broker.remoting.bodies import ClusterAclConfig, DataVersion, decode_body
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import (
     CreateAccessConfigRequestHeader,
@@ -81,6 +81,15 @@ class AccessAdmin(AdminBase):
         else:
             versions = {"": decode_body(DataVersion, header.version.encode())}
         return AccessVersion(header.cluster_name, header.broker_name, header.broker_addr, versions)
+
+    async def access_accounts(self, addr: str) -> ClusterAclConfig:
+        """All accounts, with secret keys, and the global white list.
+
+        Only brokers before 4.9.8 and 5.2 answer the code: any account could read all secret keys
+        (CVE-2024-23321).
+        """
+        code = RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG
+        return await self._ask_body(ClusterAclConfig, addr, code)
 
 
 def _joined(perms: Sequence[str] | None) -> str | None:

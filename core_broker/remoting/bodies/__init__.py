@@ -12,6 +12,8 @@ Attributes are the JSON members in snake_case; None is an absent member.
 
 from core_broker.remoting.bodies.auth import (
     AclInfo,
+    ClusterAclConfig,
+    PlainAccessConfig,
     PolicyEntryInfo,
     PolicyInfo,
     UserInfo,
@@ -139,6 +141,7 @@ __all__ = [
     "BrokerStatsItem",
     "CheckClientRequestBody",
     "ClientConnection",
+    "ClusterAclConfig",
     "ClusterInfo",
     "ConsumeFromWhere",
     "ConsumeMessageDirectlyResult",
@@ -173,6 +176,7 @@ __all__ = [
     "MessageQueueAssignment",
     "MessageQueueForC",
     "OffsetWrapper",
+    "PlainAccessConfig",
     "PolicyEntryInfo",
     "PolicyInfo",
     "ProcessQueueInfo",

@@ -1,4 +1,5 @@
-"""Users and access control lists (ACL 2.0), in requests and answers of the codes 3001 to 3010.
+"""Users and access control lists (ACL 2.0), in requests and answers of the codes 3001 to 3010;
+accounts (ACL 1.0) in the answer of code 54.
 
 Compatible with RocketMQ 5.3's UserInfo and AclInfo. None is an absent member: an update keeps the
 present value.
@@ -33,6 +34,29 @@ class PolicyInfo(Struct, rename="camel", kw_only=True):
 
     entries: list[PolicyEntryInfo] | None = None
     policy_type: str | None = None
+
+
+class PlainAccessConfig(Struct, rename="camel", kw_only=True):
+    """An account of ACL 1.0, with the keys of plain_acl.yml."""
+
+    access_key: str | None = None
+    secret_key: str | None = None
+    white_remote_address: str | None = None
+    admin: bool = False
+    default_topic_perm: str | None = None
+    default_group_perm: str | None = None
+    topic_perms: list[str] | None = None
+    group_perms: list[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"PlainAccessConfig(access_key={self.access_key!r}, secret_key=***)"
+
+
+class ClusterAclConfig(Struct, rename="camel", kw_only=True):
+    """All accounts and the global white list of a broker before 4.9.8 and 5.2 (code 54)."""
+
+    global_white_addrs: list[str] | None = None
+    plain_access_configs: list[PlainAccessConfig] | None = None
 
 
 class AclInfo(Struct, rename="camel", kw_only=True):

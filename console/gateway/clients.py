@@ -2,7 +2,7 @@
 
 A Gantry broker reports every connection. Other brokers report all their producers (328), and the
 consumers of one group per request: the console requests SCAN_MAX groups, and `left_out` counts the
-rest. RocketMQ brokers do not report the time of a consumer's last heartbeat: None.
+rest. RocketMQ brokers do not report accounts, and no time of a consumer's last heartbeat: None.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,6 +39,8 @@ class ConnectedClient:
     producer_groups: tuple[str, ...]
     brokers: tuple[str, ...]
     heartbeat_ms: int | None
+    #: Accounts that signed the heartbeats; empty if no broker reports an account.
+    accounts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -94,6 +96,7 @@ async def all_clients(session: ClusterSession) -> Partial[AllClients]:
             tuple(client.producer_groups),
             (ref.name,),
             client.last_heartbeat_timestamp,
+            (client.account,) if client.account else (),
         )
         for ref, body in inventory.value.items()
         for client in body.clients
@@ -224,4 +227,5 @@ def _merged(parts: list[ConnectedClient]) -> ConnectedClient:
         tuple(sorted({group for part in parts for group in part.producer_groups})),
         tuple(sorted({broker for part in parts for broker in part.brokers})),
         max(beats, default=None),
+        tuple(sorted({account for part in parts for account in part.accounts})),
     )

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from typing import NamedTuple, Protocol, cast
 
+from core_broker.auth.contracts import Request
 from core_broker.config import BrokerConfig
 from core_broker.errors import ConnectionClosed, FilterSyntaxError, RequestRefused
 from core_broker.filter import compile_filter, is_by_tag
@@ -89,7 +90,12 @@ class ClientProcessor:
         beat = decode_request(HeartbeatData, request.body)
         _check_size(beat)
         client = ClientChannel(
-            connection, beat.client_id, request.language, request.version, ctx.now_ms()
+            connection,
+            beat.client_id,
+            request.language,
+            request.version,
+            ctx.now_ms(),
+            self._account(connection, request),
         )
         chars_max = COMPILED_CHARS_PER_HEARTBEAT_MAX
         refusal: RequestRefused | None = None
@@ -113,6 +119,13 @@ class ClientProcessor:
             after = self.table_state()
             self._cache.put(connection, request, client, after if before == after else None)
         return RemotingCommand.response()
+
+    def _account(self, connection: Connection, request: RemotingCommand) -> str | None:
+        """Return the account of a heartbeat that the gate has admitted; None if unknown."""
+        gate = self._ctx.gate
+        if gate is None:
+            return None
+        return gate.identify(connection.peer_host, Request.of(request)).account or None
 
     def table_state(self) -> TableState:
         """The current versions; a repeated heartbeat has no effect while the versions are equal."""

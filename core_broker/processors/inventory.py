@@ -230,4 +230,5 @@ def _client(member: ClientChannel) -> ClientEntry:
         language=LanguageCode(member.language).name,
         version=member.version,
         last_heartbeat_timestamp=member.seen_ms,
+        account=member.account,
     )

@@ -25,3 +25,6 @@ class ClientChannel:
     version: int
     #: Time of the last heartbeat, ms. A heartbeat without changes only updates this field.
     seen_ms: int
+    #: Account that signed the last heartbeat of the slow path; None without access control, and for
+    #: clients that need no signature.
+    account: str | None = None

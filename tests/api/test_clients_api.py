@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from console.gateway.clients import ConnectedClient, merge_clients
 from core_broker.client import Producer
@@ -12,6 +13,8 @@ from tests.api.conftest import Api
 from tests.api.traffic import Traffic, poll
 
 HOME = "/clusters/local"
+#: The reason of an unknown account.
+NO_ACCOUNT = "No broker reports an account"
 
 
 @pytest.fixture
@@ -43,6 +46,7 @@ def test_one_client_of_each_kind(api: Api, traffic: Traffic, producer: str, page
         assert consumer["heartbeat_ms"] > 0
         assert consumer["addr"].startswith("127.0.0.1:")
         assert maker["producer_groups"] == [producer]
+        assert consumer["accounts"] == maker["accounts"] == []
         assert consumer["brokers"] == maker["brokers"] == ["broker-a"]
         assert "-1" not in {str(value) for one in (consumer, maker) for value in one.values()}
 
@@ -54,6 +58,10 @@ def test_one_client_of_each_kind(api: Api, traffic: Traffic, producer: str, page
         assert -1 not in of_group.values()
         text = page.get(f"{HOME}/clients/?q={group}").content.decode()
         assert consumer["client_id"] in text
+        assert NO_ACCOUNT in text
+        detail = reverse("clients:detail", args=["local", consumer["client_id"]])
+        text = page.get(detail).content.decode()
+        assert NO_ACCOUNT in text
         text = page.get(f"{HOME}/clients/?role=producer&q={producer}").content.decode()
         assert maker["client_id"] in text
 
@@ -88,17 +96,20 @@ def test_hostile_queries(page: Client, query: str) -> None:
 
 
 def test_a_client_of_several_brokers_is_listed_once() -> None:
-    def part(broker: str, port: int, group: str, topic: str, beat: int | None) -> ConnectedClient:
+    def part(
+        broker: str, port: int, group: str, topic: str, beat: int | None, *accounts: str
+    ) -> ConnectedClient:
         groups = {group: (topic,)}
-        return ConnectedClient(
-            "c@1", f"10.0.0.1:{port}", "remoting", "GO", "5.0.0", groups, ("p",), (broker,), beat
-        )
+        addr = f"10.0.0.1:{port}"
+        about = ("c@1", addr, "remoting", "GO", "5.0.0", groups, ("p",), (broker,), beat)
+        return ConnectedClient(*about, accounts)
 
     elsewhere = part("a", 5, "g", "t", None)
     other = ConnectedClient("c@1", "10.0.0.2:9", "remoting", "GO", "5.0.0", {}, ("q",), ("a",), 3)
     one, two = merge_clients(
-        [part("a", 1, "g", "t", 5), part("b", 2, "g", "u", 9), other, elsewhere]
+        [part("a", 1, "g", "t", 5, "bob"), part("b", 2, "g", "u", 9, "al", "bob"), other, elsewhere]
     )
     assert one.groups == {"g": ("t", "u")}
+    assert (one.accounts, two.accounts) == (("al", "bob"), ())
     assert (one.brokers, one.heartbeat_ms, one.roles) == (("a", "b"), 9, ("consumer", "producer"))
     assert (two.producer_groups, two.roles) == (("q",), ("producer",))

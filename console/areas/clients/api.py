@@ -37,6 +37,13 @@ class ConnectedSerializer(serializers.Serializer[Any]):
     heartbeat_ms = serializers.IntegerField(
         allow_null=True, help_text="Null when the brokers do not report the heartbeat of consumers."
     )
+    accounts = serializers.ListField(
+        child=serializers.CharField(),
+        help_text=(
+            "Accounts that sign the client's requests; empty if unknown: without access control, "
+            "for clients of a white list, and from brokers of RocketMQ."
+        ),
+    )
 
 
 class ConnectedPageSerializer(AnsweredSerializer):

@@ -17,6 +17,12 @@ ROLES: dict[str, Any] = {
 
 COLUMNS: Columns[ConnectedClient] = Columns(
     Column("name", _("Client"), lambda client: client.name),
+    Column(
+        "accounts",
+        _("Account"),
+        lambda client: client.accounts,
+        hint=_("User or access key that signs the requests of the client"),
+    ),
     Column("protocol", _("Protocol"), lambda client: client.protocol),
     Column("language", _("Language"), lambda client: client.language),
     Column("version", _("Version"), lambda client: client.version),
@@ -71,7 +77,8 @@ def chips(clients: Iterable[ConnectedClient]) -> list[RoleChip]:
 
 
 def passing(clients: Iterable[ConnectedClient], role: str, search: str) -> list[ConnectedClient]:
-    """Clients of a role that match every search word by id, address, language, group or topic."""
+    """Clients of a role that match every search word by id, address, account, language, group or
+    topic."""
     words = search.lower().split()
     return [
         client
@@ -83,6 +90,7 @@ def passing(clients: Iterable[ConnectedClient], role: str, search: str) -> list[
 def _holds(client: ConnectedClient, words: list[str]) -> bool:
     parts = (
         *(client.client_id, client.addr, client.language, client.version, client.protocol),
+        *client.accounts,
         *client.groups,
         *client.producer_groups,
         *client.topics,

@@ -67,7 +67,10 @@ class GroupInventoryBody(Struct, rename="camel", kw_only=True):
 
 
 class ClientEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
-    """A client connection. `consumer_groups` has the subscribed topics, by group."""
+    """A client connection. `consumer_groups` has the subscribed topics, by group.
+
+    `account` is the user or access key that signed the heartbeat.
+    """
 
     client_id: str
     client_addr: str
@@ -77,6 +80,7 @@ class ClientEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
     last_heartbeat_timestamp: int
     consumer_groups: dict[str, list[str]] = {}
     producer_groups: list[str] = []
+    account: str | None = None
 
 
 class ClientInventoryBody(Struct, rename="camel", kw_only=True):

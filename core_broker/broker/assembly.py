@@ -214,6 +214,7 @@ def broker_server(
         tls=tls,
     )
     ctx.watchdog = server.watchdog
+    ctx.tls = tls
     return server
 
 

@@ -24,6 +24,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.loop_watchdog import REQUEST, LoopWatchdog
 from core_broker.remoting.saved_file import SavedFile
+from core_broker.remoting.tls_server import ServerTls
 from core_broker.state.consumer_filters import ConsumerFilters
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.consumers import ConsumerSessions
@@ -131,6 +132,8 @@ class BrokerContext:
     settings_file: SavedFile | None = None
     vip_port: int = 0
     boot_ms: int = 0
+    #: The server's TLS settings and certificate; None for a server without sockets.
+    tls: ServerTls | None = None
     #: The watchdog of the server's event loop.
     watchdog: LoopWatchdog = field(default_factory=lambda: LoopWatchdog("broker"))
     #: False while the broker stops: sends are refused and pulls are not held.

@@ -4,7 +4,8 @@ Keys and value formats are compatible with RocketMQ 4.9.8's AdminBrokerProcessor
 `mqadmin clusterList`, dashboards and Apache's exporter parse the values as numbers, and the
 exporter fails without a key. So the table has all keys; `gantryUnmeasured` lists the keys with a
 constant value, such as the wait in thread pools, which Gantry does not have. `gantryTodayFrom` is
-the time from which the totals of today count.
+the time from which the totals of today count, `gantryTlsExpiryTimestamp` the end of validity of the
+TLS certificate in use.
 """
 
 import shutil
@@ -16,6 +17,8 @@ from core_broker.remoting.bodies import HARuntimeInfo, KVTable, encode_body
 from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
+    GANTRY_TLS_EXPIRY_KEY,
+    GANTRY_TLS_MODE_KEY,
     GANTRY_TODAY_KEY,
     GANTRY_UNMEASURED_KEY,
 )
@@ -91,6 +94,7 @@ class RuntimeInfoProcessor:
             **self._log(stats),
             **self._delays(),
             **self._queues(stats),
+            **self._tls(),
             GANTRY_UNMEASURED_KEY: CODES_SEPARATOR.join(UNMEASURED),
         }
 
@@ -104,6 +108,15 @@ class RuntimeInfoProcessor:
             "startAcceptSendRequestTimeStamp": str(ctx.config.start_accept_send_request_time_stamp),
             GANTRY_CODES_KEY: CODES_SEPARATOR.join(str(code.value) for code in GANTRY_CODES),
         }
+
+    def _tls(self) -> dict[str, str]:
+        tls = self._ctx.tls
+        if tls is None:
+            return {}
+        table: dict[str, str] = {GANTRY_TLS_MODE_KEY: tls.mode}
+        if tls.expires_s is not None:
+            table[GANTRY_TLS_EXPIRY_KEY] = str(int(tls.expires_s * 1000))
+        return table
 
     def _days(self, stats: StoreStats) -> dict[str, str]:
         days = self._ctx.day_totals

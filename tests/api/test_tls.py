@@ -3,12 +3,16 @@
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
 from pytest_django import Settings
 
 from console.gateway import ClusterUnreachable, gateway
 from console.gateway.messages.send import Draft, MessageType, send
 from console.gateway.overview import overview
 from core_broker.client import ClientTls
+from core_broker.remoting.tls_files import expires_at_s
+from tests.api.conftest import Api, browser
 from tests.support.tls_cluster import make_topic, tls_cluster
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(300)]
@@ -28,5 +32,27 @@ def test_pages_and_sends_use_the_clusters_tls_file(tmp_path: Path, settings: Set
                 assert len(gateway.cluster("tls").do(send, draft)) == 1
             with pytest.raises(ClusterUnreachable):
                 gateway.cluster("plain").ask(overview)
+        finally:
+            gateway.close()
+
+
+def test_the_end_of_the_certificate_is_on_the_brokers_page(
+    tmp_path: Path, settings: Settings, staff: User
+) -> None:
+    """The certificate of the cluster is valid for 30 days: the page warns."""
+    cluster, file = tls_cluster(tmp_path)
+    with cluster:
+        settings.CONSOLE_CLUSTERS = {"local": cluster.namesrv_addr}
+        settings.CONSOLE_CLUSTER_TLS = {"local": ClientTls.from_file(file)}
+        try:
+            (broker,) = Api(staff).get("/brokers")["items"]
+            (process,) = Api(staff).get(f"/brokers/{broker['name']}")["processes"]
+            expiry_ms = expires_at_s(str(tmp_path / "ca/server.pem")) * 1000
+            assert process["runtime"]["gantryTlsMode"] == "enforcing"
+            assert int(process["runtime"]["gantryTlsExpiryTimestamp"]) == expiry_ms
+            path = reverse("clusters:broker", args=["local", broker["name"]])
+            page = browser(staff).get(path).content.decode()
+            assert "End of the TLS certificate's validity:" in page
+            assert page.count(f'data-ms="{expiry_ms:.0f}"') == 2
         finally:
             gateway.close()

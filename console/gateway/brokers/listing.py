@@ -87,6 +87,11 @@ class BrokerDetail:
     table: Mapping[str, str]
     settings: Mapping[str, str]
 
+    @property
+    def expiring_certificate_ms(self) -> int | None:
+        """End of validity of the broker's certificate, if less than 30 days away or past."""
+        return runtime.expiring_certificate_ms(self.table, now_ms())
+
 
 @dataclass(frozen=True, slots=True)
 class NameServer:

@@ -12,13 +12,21 @@ from typing import Any, Literal
 from django.utils.translation import gettext_lazy as _
 
 from core_broker.client.admin.inventory import unmeasured_keys
-from core_broker.remoting.bodies.inventory import GANTRY_TODAY_KEY, GANTRY_UNMEASURED_KEY
+from core_broker.remoting.bodies.inventory import (
+    GANTRY_TLS_EXPIRY_KEY,
+    GANTRY_TLS_MODE_KEY,
+    GANTRY_TODAY_KEY,
+    GANTRY_UNMEASURED_KEY,
+)
 
 Kind = Literal["count", "ms", "time", "bytes", "ratio", "rates", "text"]
 
 #: What the totals of today count from: the last midnight in the broker's time zone, or the start.
 TodayBegins = Literal["midnight", "start"]
 
+#: Time before the end of a certificate's validity from which the console warns, ms; the first
+#: warning in the broker's log has the same time.
+CERTIFICATE_WARNING_MS = 30 * 86_400_000
 #: RocketMQ's number of free buffers of a transient store pool that is off.
 NO_POOL = 2**31 - 1
 _SIZE_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
@@ -65,6 +73,17 @@ def today_begins(table: Mapping[str, str]) -> tuple[TodayBegins | None, int | No
     if any(recorded):
         return "midnight", None
     return ("start", started_ms) if 0 in recorded else (None, None)
+
+
+def expiring_certificate_ms(table: Mapping[str, str], now_ms: int) -> int | None:
+    """Return the end of validity of a certificate that ends soon or has ended; None otherwise.
+
+    Also None for brokers that do not report the end: Apache's, and brokers without a certificate.
+    """
+    expiry_ms = whole(table, GANTRY_TLS_EXPIRY_KEY)
+    if expiry_ms is None or expiry_ms - now_ms > CERTIFICATE_WARNING_MS:
+        return None
+    return expiry_ms
 
 
 def newest_rate(table: Mapping[str, str], *keys: str) -> float | None:
@@ -194,6 +213,13 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
             ("runtime", _("Running for"), "text"),
             ("brokerActive", _("Active"), "text"),
+        ),
+    ),
+    (
+        _("TLS"),
+        (
+            (GANTRY_TLS_MODE_KEY, _("Mode"), "text"),
+            (GANTRY_TLS_EXPIRY_KEY, _("End of the certificate's validity"), "time"),
         ),
     ),
 )

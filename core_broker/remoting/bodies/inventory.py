@@ -17,6 +17,11 @@ GANTRY_UNMEASURED_KEY = "gantryUnmeasured"
 #: Key of the time from which the totals of today count, milliseconds since the epoch: the last
 #: midnight in the broker's time zone, or the broker's start if that was later.
 GANTRY_TODAY_KEY = "gantryTodayFrom"
+#: Key of tls.server.mode in the runtime information.
+GANTRY_TLS_MODE_KEY = "gantryTlsMode"
+#: Key of the end of validity of the broker's TLS certificate, milliseconds since the epoch; absent
+#: without a certificate in files.
+GANTRY_TLS_EXPIRY_KEY = "gantryTlsExpiryTimestamp"
 #: Separator in the lists of codes and of keys.
 CODES_SEPARATOR = ","
 

@@ -24,6 +24,7 @@ from core_broker.remoting.bodies import (
     TopicConfig,
 )
 
+DAY_MS = 86_400_000
 REF = BrokerRef("broker-a", 0, "127.0.0.1:10911")
 #: As a Java 4.9.8 broker answers, shortened.
 RUNTIME = {
@@ -262,6 +263,23 @@ def test_nobody_connected_is_an_answer() -> None:
 )
 def test_versions_of_clients(number: int, text: str) -> None:
     assert version_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("expiry", "expected_ms"),
+    [
+        ("1", 1),
+        (str(40 * DAY_MS), 40 * DAY_MS),
+        (str(40 * DAY_MS + 1), None),
+        ("-1", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_a_certificate_that_ends_within_30_days(expiry: str, expected_ms: int | None) -> None:
+    table = {"gantryTlsMode": "permissive", "gantryTlsExpiryTimestamp": expiry}
+    assert runtime.expiring_certificate_ms(table, 10 * DAY_MS) == expected_ms
+    assert runtime.expiring_certificate_ms({}, 10 * DAY_MS) is None
 
 
 def test_the_load_counts_masters_only_and_leaves_unknown_out() -> None:

@@ -41,7 +41,7 @@ _OFF: Final = DecidingRule(
 )
 
 _RULES = Table(
-    "%-22s  %-8s  %-24s  %s",
+    "%-22s  %-9s  %-24s  %s",
     [
         Column("brokerAddr", "#Broker Addr"),
         Column("decision", "#Decision"),

@@ -3,17 +3,14 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from core_broker.client import AclRpcHook
 from core_broker.remoting.bodies import ClusterAclConfig, PlainAccessConfig, encode_body
-from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode as Code
-from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.client.mqadmin_runs import Mqadmin
+from tests.support.access_checks import agree, secret_of
 from tests.support.acl1_matrix import FILE
 from tests.support.cluster import Cluster
 from tests.support.scripted_peer import ScriptedPeer
@@ -25,45 +22,6 @@ ENTRIES: dict[str, tuple[tuple[str, str, str], ...]] = {
     "reader": (("Topic:orders", "Sub", "Allow"), ("Group:billing", "Sub", "Allow")),
     "idle": (),
 }
-
-
-async def refusal(addr: str, account: str, topic: str, group: str = "") -> tuple[int, str]:
-    """Code and remark of the broker's refusal of a signed send or pull; 0 and "" when admitted.
-
-    An admitted request misses fields that the handler needs.
-    """
-    send = RemotingCommand.request(Code.SEND_MESSAGE_V2, {"a": "PG", "b": topic})
-    pull = RemotingCommand.request(Code.PULL_MESSAGE, {"topic": topic, "consumerGroup": group})
-    client = RemotingClient(name="a client", rpc_hooks=[AclRpcHook(account, secret_of(account))])
-    try:
-        answer = await client.invoke(addr, pull if group else send)
-    finally:
-        await client.close()
-    remark = answer.remark or ""
-    is_refused = answer.code == ResponseCode.NO_PERMISSION or "AclException" in remark
-    return (answer.code, remark) if is_refused else (ResponseCode.SUCCESS, "")
-
-
-def secret_of(account: str) -> str:
-    return ROOT.secret_key if account == ROOT.access_key else f"secret-of-{account}"
-
-
-def check(mqadmin: Mqadmin, addr: str, account: str, topic: str, *options: str) -> dict[str, Any]:
-    """The only broker in the answer of checkAccess about a client on this machine."""
-    who = ("-u", account, "-t", topic, "-i", "127.0.0.1")
-    (broker,) = mqadmin.document("checkAccess", "-b", addr, *who, *options)["brokers"]
-    assert broker["brokerAddr"] == addr
-    assert broker["allowed"] == (broker["code"] == ResponseCode.SUCCESS)
-    return dict(broker)
-
-
-def agree(mqadmin: Mqadmin, addr: str, account: str, topic: str, group: str, *options: str) -> bool:
-    """Compare the explanation with the decision of the broker; return whether it is allowed."""
-    action = ("-a", "Sub", "-g", group) if group else ("-a", "Pub")
-    explained = check(mqadmin, addr, account, topic, *action, *options)
-    decided = asyncio.run(refusal(addr, account, topic, group))
-    assert (explained["code"], explained["remark"]) == decided, (account, topic, group)
-    return bool(explained["allowed"])
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +48,7 @@ def test_users_are_explained_as_the_broker_decides(secured: Cluster) -> None:
         for account in (*ENTRIES, ROOT.access_key, "nobody")
         for topic in ("orders", "orders-eu", "%RETRY%billing")
         for group in ("", "billing")
-        if agree(mqadmin, addr, account, topic, group)
+        if agree(mqadmin.document, addr, account, topic, group)
     }
     assert {each for each in allowed if each[0] != ROOT.access_key} == {
         ("writer", "orders", ""),
@@ -119,13 +77,13 @@ def test_the_deciding_entry_is_printed(secured: Cluster) -> None:
 
 def test_a_change_is_explained_at_once(secured: Cluster) -> None:
     mqadmin, addr = signing(secured), secured.broker_addr
-    assert not agree(mqadmin, addr, "late", "late", "")
+    assert not agree(mqadmin.document, addr, "late", "late", "")
     mqadmin("createUser", "-b", addr, "-u", "late", "-p", secret_of("late"))
-    assert not agree(mqadmin, addr, "late", "late", "")
+    assert not agree(mqadmin.document, addr, "late", "late", "")
     mqadmin("createAcl", "-b", addr, "-s", "User:late", "-r", "*", "-a", "All", "-d", "Allow")
-    assert agree(mqadmin, addr, "late", "late", "")
+    assert agree(mqadmin.document, addr, "late", "late", "")
     mqadmin("updateUser", "-b", addr, "-u", "late", "-s", "disable")
-    assert not agree(mqadmin, addr, "late", "late", "")
+    assert not agree(mqadmin.document, addr, "late", "late", "")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +114,7 @@ def test_accounts_of_a_file_are_explained_as_the_broker_decides(tmp_path: Path) 
             (account, topic, group)
             for account in ("nothing", "defaults", "listed-1", "nobody-1")
             for topic, group in (("P", ""), ("D", ""), ("S", "G"), ("S", "GD"))
-            if agree(mqadmin, addr, account, topic, group, *given)
+            if agree(mqadmin.document, addr, account, topic, group, *given)
         }
         assert allowed == {
             ("defaults", "P", ""),

@@ -1,7 +1,10 @@
 """Codes 3001 to 3010 against the answers of RocketMQ 5.3.3, and against hostile bodies."""
 
 import json
+import os
+import random
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -224,3 +227,138 @@ async def test_hostile_requests_neither_crash_nor_raise_anybody(
         assert [user for user in after.users.values() if user.is_super] == [
             user for user in before.users.values() if user.is_super
         ]
+
+
+# ---- hostile bodies; FUZZ_BODIES and FUZZ_SEED change their number and content -----------------
+
+SEED = int(os.environ.get("FUZZ_SEED", "18"))
+MUTATIONS = int(os.environ.get("FUZZ_BODIES", "600"))
+MANY_ENTRIES = [
+    {"resource": f"Topic:t{n}", "actions": ["Pub"], "decision": "Allow"} for n in range(1_001)
+]
+LIST = {
+    "subject": "User:bob",
+    "policies": [
+        {
+            "policyType": "Custom",
+            "entries": [
+                {
+                    "resource": "Topic:bobs",
+                    "actions": ["Pub", "Sub"],
+                    "sourceIps": ["10.0.0.0/8", "::1"],
+                    "decision": "Allow",
+                }
+            ],
+        }
+    ],
+}
+USER = {
+    "username": "bob",
+    "password": "secret-of-bob",
+    "userType": "Normal",
+    "userStatus": "enable",
+}
+#: Bodies of lists that are refused.
+BAD_LISTS: dict[str, bytes] = {
+    "10 MB of blanks": b'{"policies":' + b" " * 10_000_000 + b"[]}",
+    "10 MB of a name": b'{"subject":"User:' + b"b" * 10_000_000 + b'"}',
+    "nested lists": b'{"policies":' + b"[" * 100_000,
+    "nested maps": b'{"policies":' * 20_000,
+    "many maps": b'{"policies":[' + b"{}," * 80_000 + b"{}]}",
+    "many sources": json.dumps(LIST).replace('"::1"', ",".join(['"::1"'] * 256)).encode(),
+    "many entries": json.dumps({"policies": [{"entries": MANY_ENTRIES}]}).encode(),
+    "a NUL": json.dumps(LIST).replace("bobs", "bo\\u0000bs").encode(),
+    "a raw NUL": json.dumps(LIST).replace("bobs", "bo\0bs").encode(),
+    "no UTF-8": json.dumps(LIST).encode().replace(b"bobs", b"bo\xff\xfebs"),
+    "UTF-16": json.dumps(LIST).encode("utf-16"),
+    "policies as map": b'{"policies":{"entries":[]}}',
+    "entries as text": b'{"policies":[{"entries":"*"}]}',
+    "actions as text": json.dumps(LIST).replace('["Pub", "Sub"]', '"All"').encode(),
+    "a number as resource": json.dumps(LIST).replace('"Topic:bobs"', "1e999").encode(),
+    "sources as map": json.dumps(LIST).replace('["10.0.0.0/8", "::1"]', '{"a":1}').encode(),
+    "an address as name": json.dumps(LIST).replace("::1", "localhost").encode(),
+    "a cut body": json.dumps(LIST).encode()[:-9],
+}
+
+
+def damaged(seed: int) -> Iterator[tuple[int, bytes]]:
+    """Endless request codes and damaged bodies; equal for equal seeds."""
+    chance = random.Random(seed)
+    parts = (
+        *(b"\0", b"\xff", b'"', b"{", b"}", b"[", b"]", b",", b":", b"null", b"1e999", b"\\u0000"),
+        *(b"true", b"-1", b'"*"', b"\\ud800", b"[" * 200, b'"Deny"', b'"x":', b" " * 500),
+    )
+    while True:
+        code = chance.choice((3001, 3002, 3006, 3007))
+        body = bytearray(json.dumps(LIST if code >= 3006 else USER).encode())
+        for _ in range(chance.randrange(1, 4)):
+            begin = chance.randrange(len(body) + 1)
+            end = min(len(body), begin + chance.choice((0, 1, 1, 6, 30)))
+            body[begin:end] = chance.choice(parts)
+        yield code, bytes(body)
+
+
+async def with_alice_and_bob(folder: Path) -> Broker:
+    """Alice may send to her topic, bob may send to his."""
+    broker = Broker(folder)
+    for name in ("alice", "bob"):
+        body = json.dumps({"password": f"secret-of-{name}"}).encode()
+        assert (await broker.ask(3001, {"username": name}, body)).code == 0
+        entry = acl(f"Custom Topic:{name}s Pub")
+        assert (await broker.ask(3006, {"subject": f"User:{name}"}, entry)).code == 0
+    return broker
+
+
+def may_send(broker: Broker, user: str, topic: str, password: str = "") -> bool:
+    request = RemotingCommand.request(10, {"topic": topic})
+    AclRpcHook(user, password or f"secret-of-{user}").before_request("", request)
+    try:
+        broker.gate.admit("10.0.0.1", Request.of(request))
+    except GantryError:
+        return False
+    return True
+
+
+def check_alice(broker: Broker) -> None:
+    """Alice has her permission and no other, with her password alone."""
+    assert may_send(broker, "alice", "alices")
+    assert not may_send(broker, "alice", "bobs")
+    assert not may_send(broker, "alice", "alices", "another-secret")
+    assert not may_send(broker, "nobody", "alices")
+
+
+@pytest.mark.parametrize("name", BAD_LISTS)
+@pytest.mark.parametrize("code", [3006, 3007])
+async def test_a_bad_list_changes_nothing(code: int, name: str, tmp_path: Path) -> None:
+    broker = await with_alice_and_bob(tmp_path)
+    before = broker.owner.tables
+    answer = await broker.ask(code, {"subject": "User:bob"}, BAD_LISTS[name])
+    assert answer.code in (1, 16, 29)
+    assert 0 < len(answer.remark or "") < 2_000
+    assert broker.owner.tables is before
+    check_alice(broker)
+    assert may_send(broker, "bob", "bobs")
+    assert not may_send(broker, "bob", "alices")
+
+
+async def test_damaged_bodies_change_nobody_else(tmp_path: Path) -> None:
+    broker = await with_alice_and_bob(tmp_path)
+    refused = 0
+    for number, (code, body) in enumerate(islice(damaged(SEED), MUTATIONS)):
+        before = broker.owner.tables
+        fields = {"subject": "User:bob"} if code >= 3006 else {"username": "bob"}
+        try:
+            answer = await broker.ask(code, fields, body)
+            after = broker.owner.tables
+            if answer.code != 0:
+                refused += 1
+                assert answer.remark
+                assert after is before
+            changed = {name for name, user in after.users.items() if before.users.get(name) != user}
+            assert changed <= {"bob"}
+            assert after.users["bob"].is_super == before.users["bob"].is_super
+            assert decode(broker.path.read_bytes()) == after
+            check_alice(broker)
+        except Exception as error:
+            raise AssertionError(f"seed {SEED}, body {number}: {code} {body!r}") from error
+    assert 0 < refused < MUTATIONS

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from core_broker.client import Credentials
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frame_layout import FRAME_HEAD_BYTES, LENGTH_BYTES, unpack_frame_head
@@ -61,7 +62,7 @@ async def run_attack(cluster: Cluster, attack: Attack) -> Outcome:
     addr = cluster.broker_addr if attack.server == "broker" else cluster.namesrv_addr
     before = holds(cluster, attack.server)
     begin_s = time.monotonic()
-    answers = await _exchange(addr, frames)
+    answers = await exchange(addr, frames)
     await asyncio.sleep(PAUSE_S)
     after = await asyncio.to_thread(holds, cluster, attack.server)
     grown = {name: count - before.get(name, 0) for name, count in after.items()}
@@ -74,11 +75,12 @@ async def run_attack(cluster: Cluster, attack: Attack) -> Outcome:
     )
 
 
-async def _exchange(addr: str, frames: list[bytes]) -> Counter[int]:
+async def exchange(addr: str, frames: list[bytes], source: str = "") -> Counter[int]:
+    """Send frames on a connection from the address `source`; return the answers' codes."""
     loop = asyncio.get_running_loop()
     answers: Counter[int] = Counter()
     received = bytearray()
-    with await _connected(addr) as peer:
+    with await _connected(addr, source) as peer:
         sending = asyncio.create_task(_send_all(peer, frames))
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(ANSWERS_S):
@@ -134,9 +136,11 @@ async def drill(cluster: Cluster, chosen: Iterable[Attack]) -> tuple[list[Outcom
 
 
 @asynccontextmanager
-async def beside_canary(cluster: Cluster) -> AsyncIterator[list[Sent]]:
+async def beside_canary(
+    cluster: Cluster, credentials: Credentials | None = None
+) -> AsyncIterator[list[Sent]]:
     """Run a canary during the block; the list has its messages behind the block."""
-    canary = await asyncio.to_thread(Canary, cluster.broker_addr)
+    canary = await asyncio.to_thread(Canary, cluster.broker_addr, credentials)
     messages: list[Sent] = []
     try:
         yield messages
@@ -197,9 +201,11 @@ async def never_reading_peers(cluster: Cluster, count: int) -> None:
         await asyncio.sleep(1)
 
 
-async def _connected(addr: str) -> socket.socket:
+async def _connected(addr: str, source: str = "") -> socket.socket:
     host, _, port = addr.rpartition(":")
     peer = socket.socket()
+    if source:
+        peer.bind((source, 0))
     peer.setblocking(False)
     await asyncio.get_running_loop().sock_connect(peer, (host, int(port)))
     return peer

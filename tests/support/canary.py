@@ -11,6 +11,8 @@ import sys
 import time
 from typing import NamedTuple
 
+from core_broker.client import Credentials
+from core_broker.client.acl import AclRpcHook
 from core_broker.errors import GantryError
 from core_broker.message.record import decode_records
 from core_broker.remoting.client import RemotingClient
@@ -38,9 +40,10 @@ class Sent(NamedTuple):
 class Canary:
     """The canary process of one broker; `stop` returns its messages."""
 
-    def __init__(self, broker_addr: str) -> None:
+    def __init__(self, broker_addr: str, credentials: Credentials | None = None) -> None:
+        keys = (credentials.access_key, credentials.secret_key) if credentials else ()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.canary", broker_addr],
+            [sys.executable, "-m", "tests.support.canary", broker_addr, *keys],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -68,10 +71,12 @@ def worst_ms(messages: list[Sent], begin_s: float, end_s: float) -> float:
     )
 
 
-async def missing(broker_addr: str, messages: list[Sent]) -> list[int]:
+async def missing(
+    broker_addr: str, messages: list[Sent], credentials: Credentials | None = None
+) -> list[int]:
     """Read the topic; return the numbers of acknowledged messages that are not at their offset."""
     stored: dict[int, int] = {}
-    client, offset = RemotingClient(name="reader"), 0
+    client, offset = RemotingClient(name="reader", rpc_hooks=_hooks(credentials)), 0
     while True:
         request = RemotingCommand.request(11, pull_header(TOPIC, offset))
         answer = await client.invoke(broker_addr, request, TIMEOUT_MS)
@@ -87,6 +92,10 @@ async def missing(broker_addr: str, messages: list[Sent]) -> list[int]:
     ]
 
 
+def _hooks(credentials: Credentials | None) -> list[AclRpcHook]:
+    return [AclRpcHook(credentials.access_key, credentials.secret_key)] if credentials else []
+
+
 async def _send(client: RemotingClient, addr: str, number: int, due_s: float) -> Sent:
     command = RemotingCommand.request(310, send_header(TOPIC), b"%d" % number)
     try:
@@ -97,8 +106,9 @@ async def _send(client: RemotingClient, addr: str, number: int, due_s: float) ->
     return Sent(due_s, (time.monotonic() - due_s) * 1000, number, code, offset)
 
 
-async def _run(addr: str) -> None:
-    client, sending = RemotingClient(name="canary"), list[asyncio.Task[Sent]]()
+async def _run(addr: str, credentials: Credentials | None) -> None:
+    client = RemotingClient(name="canary", rpc_hooks=_hooks(credentials))
+    sending = list[asyncio.Task[Sent]]()
     await _send(client, addr, 0, time.monotonic())
     print("ready", flush=True)
     end = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
@@ -113,4 +123,4 @@ async def _run(addr: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(sys.argv[1]))
+    asyncio.run(_run(sys.argv[1], Credentials(*sys.argv[2:]) if sys.argv[2:] else None))

@@ -8,6 +8,7 @@ for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 an
 from functools import partial
 
 from core_broker.auth.contracts import Request
+from core_broker.auth.users_processor import user_handlers
 from core_broker.processors.access import AccessProcessor
 from core_broker.processors.assignments import AssignmentProcessor
 from core_broker.processors.cleaning import CleaningProcessor
@@ -33,7 +34,6 @@ from core_broker.processors.statistics import StatisticsProcessor
 from core_broker.processors.topics import TopicProcessor
 from core_broker.processors.transactions import TransactionProcessor
 from core_broker.processors.turn import Turn
-from core_broker.processors.users import user_handlers
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand

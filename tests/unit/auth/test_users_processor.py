@@ -18,16 +18,16 @@ from core_broker.auth.acl2.stored import decode, encode
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
+from core_broker.auth.users_processor import user_handlers
 from core_broker.client.acl import AclRpcHook
 from core_broker.errors import GantryError
 from core_broker.processors.context import failure
-from core_broker.processors.users import user_handlers
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.saved_file import SavedFile
 
 ROOT = ("rocketmq", "12345678")
-RECORDED = Path(__file__).parents[1] / "auth" / "users-5.3.3.jsonl"
+RECORDED = Path(__file__).parent / "users-5.3.3.jsonl"
 #: Titles of recorded requests whose answer differs here, with the reason.
 DIFFERENT = {
     "alice cluster get by default policy": "a normal user gets no password",

@@ -26,6 +26,7 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
 from core_broker.remoting.tls_server import ServerTls
+from namesrv.access_control import access_control
 from namesrv.kv import load_key_values
 from namesrv.route_processor import RouteProcessor
 from namesrv.routes import RouteTable
@@ -62,6 +63,9 @@ class NameServer:
             self.routes, key_values, lambda: self._settings.config, monotonic_ms
         )
         self._handlers = {**routes.handlers, **self._settings.handlers}
+        self._access = access_control(config)
+        if self._access is not None:
+            self._handlers |= self._access.handlers
         self._answered: Counter[int] = Counter()
         limits = Limits(idle_close_s=config.server_channel_max_idle_time_seconds)
         self._server = RemotingServer(
@@ -73,9 +77,20 @@ class NameServer:
         )
         self._scan: asyncio.Task[None] | None = None
 
+    @property
+    def request_codes(self) -> frozenset[int]:
+        """The request codes that the name server answers."""
+        return frozenset(self._handlers)
+
     async def start(self) -> None:
-        """Bind both ports; raises CannotListen when a port is in use."""
+        """Read the users, and bind both ports.
+
+        Raises CannotListen when a port is in use, SettingsError and StoreCorrupt when the users
+        cannot be read.
+        """
         self.readiness.set("listening", "not yet")
+        if self._access is not None:
+            self._access.load()
         host, port, http_port = (
             self.config.bind_address,
             self.config.listen_port,
@@ -109,6 +124,8 @@ class NameServer:
             self._scan.cancel()
         await self._server.close(DRAIN_SECONDS)
         await self._settings.drain()
+        if self._access is not None:
+            await self._access.drain()
         if self.side_port is not None:
             await self.side_port.close()
 
@@ -127,6 +144,7 @@ class NameServer:
             "topics": len(self.routes.topics),
             "connections": len(self._server.connections),
             "tls": self._server.tls.varz() if self._server.tls else {"mode": "disabled"},
+            "access_control": self._access.varz() if self._access else None,
             "event_loop_holds": self._server.watchdog.varz(),
             "requests": {str(code): count for code, count in self._answered.items()},
         }
@@ -141,6 +159,8 @@ class NameServer:
                 f" request type {request.code} not supported",
             )
         self._answered[request.code] += 1
+        if self._access is not None:
+            self._access.admit(connection, request)
         return handler(connection, request)
 
     def _lost(self, connection: Connection) -> None:
@@ -172,3 +192,6 @@ class NameServer:
         yield Family("rocketmq_namesrv_requests_total", requests)
         refused = [({"request_code": str(code)}, n) for code, n in self._settings.refused.items()]
         yield Family("rocketmq_namesrv_refused_changes_total", refused)
+        if self._access is not None:
+            denied = self._access.refusals.counts.items()
+            yield Family("rocketmq_auth_refusals_total", [({"reason": k}, n) for k, n in denied])

@@ -8,9 +8,11 @@ work on it.
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from core_broker.config import NamesrvConfig
+from core_broker.durable_files import replace_file
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -39,7 +41,11 @@ class SettingsProcessor:
         self._on_change = on_change
         self._key_values = key_values
         self._key_value_file = SavedFile(Path(config.kv_config_path), key_values.to_json)
-        self._config_file = SavedFile(Path(config.config_store_path), self._properties)
+        self._config_file = SavedFile(
+            Path(config.config_store_path),
+            self._properties,
+            partial(replace_file, is_private=config.authentication_enabled),
+        )
         #: Refused changes by request code.
         self.refused: Counter[int] = Counter()
         self.handlers: dict[int, Handler] = {
@@ -106,8 +112,8 @@ class SettingsProcessor:
         return None
 
     def get_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """319: all settings as `key=value` lines."""
-        return RemotingCommand.response(body=self._properties())
+        """319: all settings as `key=value` lines, without secrets."""
+        return RemotingCommand.response(body=self.config.shown_properties().encode())
 
     def _properties(self) -> bytes:
         return self.config.to_properties().encode()

@@ -26,7 +26,7 @@ from core_broker.remoting.codes import ResponseCode
 #: Maximum remembered decisions of one generation; the cache is cleared when full.
 DECISIONS_MAX = 10_000
 
-NO_RULES = "access control is on, but no access rules are loaded; see the broker's log"
+NO_RULES = "access control is on, but no access rules are loaded; see the server's log"
 
 _Question = tuple[Identity, str, ResourceKind, str, Action]
 

@@ -51,6 +51,8 @@ PERIOD_MS_MIN, PERIOD_MS_MAX = 10_000, 60_000
 CHANGE_WAIT_S = 1.0
 #: Timeout of the unregistration at one name server.
 UNREGISTER_TIMEOUT_MS = 1_000
+#: The setting to look at when a name server with access control refuses the broker.
+REFUSED_HINT = " See innerClientAuthenticationCredentials: the name server needs a super user."
 
 
 log = logging.getLogger(__name__)
@@ -171,7 +173,8 @@ class Registration:
                 addr, await self._registration(topics), config.register_broker_timeout_mills
             )
             if answer.code != ResponseCode.SUCCESS:
-                return f"the response is {answer.code} {answer.remark or ''}."
+                hint = REFUSED_HINT if answer.code == ResponseCode.NO_PERMISSION else ""
+                return f"the response is {answer.code} {answer.remark or ''}.{hint}"
             if answer.body:
                 self._order_changed(decode_body(KVTable, answer.body).table)
         except GantryError as error:

@@ -6,8 +6,8 @@ Compatible with NamesrvConfig and the listening keys of NettyServerConfig.
 from dataclasses import dataclass
 from pathlib import Path
 
+from core_broker.config.access import AccessSettings
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.config.tls import TlsSettings
 from core_broker.limits import PORT_MAX
 
 #: TCP port of the name server's HTTP side listener.
@@ -19,7 +19,7 @@ def _below_home(file: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesrvConfig(TlsSettings):
+class NamesrvConfig(AccessSettings):
     """Every setting of a name server."""
 
     rocketmq_home: str = key("", no_effect="no file below the installation folder is read")
@@ -45,3 +45,6 @@ class NamesrvConfig(TlsSettings):
     # Gantry's own: limits of the key-value table, bytes.
     max_kv_value_size: int = key(64 * 1024, low=1, high=INT_MAX)
     max_kv_table_size: int = key(4 * 1024 * 1024, low=1, high=INT_MAX)
+
+    # Gantry's own: the cluster in the resource Cluster:name that administration needs.
+    broker_cluster_name: str = "DefaultCluster"

@@ -53,6 +53,9 @@ class Unreadable(Exception):
 
 Read = Callable[[Request, str], Iterable[Demand]]
 
+#: Returns the demands of a request to a server of a cluster, as `demands_of`.
+DemandsOf = Callable[[Request, str, Mode], tuple[Demand, ...] | None]
+
 _PUB, _SUB = (Action.PUB,), (Action.SUB,)
 _GET, _UPDATE = (Action.GET,), (Action.UPDATE,)
 _CREATE, _DELETE = (Action.CREATE,), (Action.DELETE,)

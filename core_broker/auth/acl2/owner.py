@@ -1,4 +1,4 @@
-"""The owner of a broker's users and lists: the tables in force, and the rules made of them."""
+"""The owner of a server's users and lists: the tables in force, and the rules made of them."""
 
 from collections.abc import Callable
 

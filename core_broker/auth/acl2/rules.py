@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from core_broker.auth.acl2.demands import (
     Demand,
+    DemandsOf,
     Mode,
     Unreadable,
     demands_of,
@@ -47,7 +48,7 @@ _NOT_AUTHORIZED: Final = "Authorization failed. Please verify your access rights
 
 
 class RuleSettings(NamedTuple):
-    """The settings of a broker that the rules depend on."""
+    """What the rules depend on: settings of a server, and the demands of its request codes."""
 
     cluster: str
     is_authorizing: bool = True
@@ -55,6 +56,8 @@ class RuleSettings(NamedTuple):
     authentication_whitelist: frozenset[int] = frozenset()
     authorization_whitelist: frozenset[int] = frozenset()
     mode: Mode = Mode.STRICT
+    #: The demands of a broker's codes, or of another server's.
+    demands_of: DemandsOf = demands_of
 
 
 class Acl2Rules:
@@ -108,7 +111,7 @@ class Acl2Rules:
         ):
             return identity
         try:
-            demands = demands_of(request, settings.cluster, settings.mode)
+            demands = settings.demands_of(request, settings.cluster, settings.mode)
         except Unreadable as error:
             raise _refusal(
                 "parse authorization context error.", "unreadable", identity.account, str(error)

@@ -1,0 +1,96 @@
+"""Access control of a name server: users of its own, and a gate before every handler.
+
+The users and lists are those of ACL 2.0, in `auth.json` beside kvConfigPath. Without
+authenticationEnabled there is no gate.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from core_broker.auth.acl2.rules import RuleSettings
+from core_broker.auth.back_off import BackOff
+from core_broker.auth.contracts import Request
+from core_broker.auth.gate import Gate, Observer
+from core_broker.auth.refusals import RefusalLog
+from core_broker.auth.users_file import (
+    USERS_FILE,
+    UsersFile,
+    check_switches,
+    codes_of,
+    setting_problem,
+)
+from core_broker.auth.users_processor import user_handlers
+from core_broker.config import NamesrvConfig
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Dispatch
+from namesrv.demands import demands_of
+
+
+class AccessControl:
+    """The gate of a name server, its users, and the handlers of the codes 3001 to 3010."""
+
+    def __init__(self, config: NamesrvConfig) -> None:
+        """Raise SettingsError for settings of no use; refuse all requests until `load`."""
+        self.refusals = RefusalLog()
+        observers: list[Observer] = [self.refusals]
+        if config.max_access_failures:
+            observers.append(
+                BackOff(config.max_access_failures, config.max_access_back_off_seconds)
+            )
+        self._gate = Gate(tuple(observers))
+        path = Path(config.kv_config_path).parent / USERS_FILE
+        self._users = UsersFile(config, path, _rule_settings(config), self._gate)
+        self.handlers: dict[int, Dispatch] = user_handlers(
+            self._users.owner,
+            self._users.file,
+            self._gate,
+            passwords_readable=config.user_password_readable,
+        )
+
+    def load(self) -> None:
+        """Read the users. Blocks; raises StoreCorrupt and SettingsError for an unreadable file."""
+        try:
+            self._users.load()
+        except OSError as error:
+            path = str(self._users.file.path)
+            reason = error.strerror or str(error)
+            raise setting_problem(
+                "kvConfigPath", path, f"a folder with a usable {USERS_FILE} ({reason})"
+            ) from None
+
+    def admit(self, connection: Connection, request: RemotingCommand) -> None:
+        """Raise Refusal, which is the answer, for a request that the rules refuse."""
+        self._gate.admit(connection.peer_host, Request.of(request))
+
+    async def drain(self) -> None:
+        """Wait until every accepted change is on disk."""
+        await self._users.file.drain()
+
+    def varz(self) -> dict[str, Any]:
+        """Return the counters for /varz."""
+        return {
+            "generations": list(self._gate.generations),
+            "refused": dict(self.refusals.counts),
+        }
+
+
+def access_control(config: NamesrvConfig) -> AccessControl | None:
+    """Return the access control of a name server, None without authenticationEnabled.
+
+    Raises SettingsError.
+    """
+    check_switches(config)
+    return AccessControl(config) if config.authentication_enabled else None
+
+
+def _rule_settings(config: NamesrvConfig) -> RuleSettings:
+    return RuleSettings(
+        cluster=config.broker_cluster_name,
+        is_authorizing=config.authorization_enabled,
+        authentication_whitelist=codes_of(
+            "authenticationWhitelist", config.authentication_whitelist
+        ),
+        authorization_whitelist=codes_of("authorizationWhitelist", config.authorization_whitelist),
+        demands_of=demands_of,
+    )

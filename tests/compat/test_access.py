@@ -1,4 +1,4 @@
-"""Signing clients of Apache RocketMQ at a broker of Gantry with access control."""
+"""Signing clients of Apache RocketMQ at name server and broker of Gantry with access control."""
 
 import asyncio
 import json
@@ -32,10 +32,16 @@ def stack() -> Iterator[ExitStack]:
 
 
 def secured(stack: ExitStack, folder: Path) -> Cluster:
-    """A broker with a super user, an account and two topics, one of them permitted."""
-    first = json.dumps({"username": "root", "password": "secret-of-root"})
-    access = {"authentication_enabled": True, "authorization_enabled": True}
-    cluster = stack.enter_context(Cluster(folder, init_authentication_user=first, **access))
+    """Servers with a super user, an account and two topics, one of them permitted."""
+    access = {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": json.dumps({"username": "root", "password": "secret-of-root"}),
+        "inner_client_authentication_credentials": json.dumps(
+            {"accessKey": "inner", "secretKey": "secret-of-inner"}
+        ),
+    }
+    cluster = stack.enter_context(Cluster(folder, both=access))
     asyncio.run(prepare(cluster))
     return cluster
 
@@ -50,8 +56,10 @@ async def prepare(cluster: Cluster) -> None:
     async with AdminClient(cluster.namesrv_addr, rpc_hooks=[ROOT]) as root:
         for topic in ("Mine", "Theirs"):
             await root.create_topic(addr, TopicConfig(topic_name=topic))
-        await root.create_user(addr, UserInfo(username="orders", password="secret-of-orders"))
-        await root.create_acl(addr, acl)
+        for server in (addr, cluster.namesrv_addr):
+            user = UserInfo(username="orders", password="secret-of-orders")
+            await root.create_user(server, user)
+            await root.create_acl(server, acl)
 
 
 async def stored(cluster: Cluster, topic: str) -> int:
@@ -93,6 +101,7 @@ def test_a_signing_client_does_what_its_account_may_do(
     if kind.startswith("java") and varz["kernel"]["is_compiled"]:
         assert varz["kernel"]["messages_sent"] > 0
     assert varz["access_control"]["refused"] == {}
+    assert "refused request code" not in cluster.namesrv.printed
     with pytest.raises(AssertionError, match="while waiting for"):
         producer.send("Theirs", [{"body": "refused"}])
     assert asyncio.run(stored(cluster, "Theirs")) == 0

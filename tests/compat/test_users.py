@@ -24,19 +24,22 @@ from tests.support.cluster import Cluster
 
 AUTH = "org.apache.rocketmq.auth"
 ROOT_PASSWORD = "secret-of-root"
-#: Settings of both brokers; RocketMQ needs the class names, Gantry accepts them.
-SETTINGS: dict[str, Any] = {
+#: Settings of both brokers, and of the name server, where Java's broker registers, too.
+ACCESS: dict[str, Any] = {
     "authentication_enabled": True,
-    "authentication_metadata_provider": (
-        f"{AUTH}.authentication.provider.LocalAuthenticationMetadataProvider"
-    ),
     "authorization_enabled": True,
-    "authorization_metadata_provider": (
-        f"{AUTH}.authorization.provider.LocalAuthorizationMetadataProvider"
-    ),
     "init_authentication_user": json.dumps({"username": "root", "password": ROOT_PASSWORD}),
     "inner_client_authentication_credentials": json.dumps(
         {"accessKey": "inner", "secretKey": "secret-of-inner"}
+    ),
+}
+#: Settings of both brokers; RocketMQ needs the class names, Gantry accepts them.
+SETTINGS: dict[str, Any] = ACCESS | {
+    "authentication_metadata_provider": (
+        f"{AUTH}.authentication.provider.LocalAuthenticationMetadataProvider"
+    ),
+    "authorization_metadata_provider": (
+        f"{AUTH}.authorization.provider.LocalAuthorizationMetadataProvider"
     ),
     "migrate_auth_from_v1_enabled": True,
 }
@@ -111,8 +114,10 @@ def gantry(stack: ExitStack, tmp_path_factory: pytest.TempPathFactory) -> Cluste
     folder = tmp_path_factory.mktemp("gantry")
     (folder / "conf").mkdir()
     (folder / "conf" / "plain_acl.yml").write_text(ACCOUNTS)
-    settings = {"rocketmq_home": str(folder), "user_password_readable": True}
-    return stack.enter_context(Cluster(folder, **SETTINGS, **settings))
+    both = ACCESS | {"user_password_readable": True}
+    return stack.enter_context(
+        Cluster(folder, both=both, rocketmq_home=str(folder), **(SETTINGS | both))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +192,12 @@ def test_commands_have_equal_outputs(
     assert outputs(java, gantry.broker_addr) == expected
     assert outputs(own, gantry.broker_addr) == expected
     assert outputs(own, java_broker.addr) == expected
+    # Lists have the migrated accounts, which only brokers have.
+    assert not_lists(outputs(java, gantry.namesrv_addr)) == not_lists(expected)
+
+
+def not_lists(steps: list[tuple[tuple[str, ...], list[str]]]) -> list[object]:
+    return [step for step in steps if not step[0][0].startswith("list")]
 
 
 @pytest.mark.parametrize("tool", ["java", "gantry"])
@@ -218,6 +229,23 @@ def test_a_command_for_the_cluster(gantry: Cluster, java_tool: MqAdmin) -> None:
     assert f"create user to {gantry.broker_addr} success." in printed
     assert "clustered" in java_tool("listUser", *cluster, "-f", "clustered")
     java_tool("deleteUser", *cluster, "-u", "clustered")
+
+
+def test_the_name_server_has_users_of_its_own(gantry: Cluster, java_tool: MqAdmin) -> None:
+    user, namesrv = ("-u", "routed"), ("-b", gantry.namesrv_addr)
+    printed = java_tool("createUser", "-b", gantry.broker_addr, *user, "-p", "secret-of-routed")
+    assert f"create user to {gantry.broker_addr} success." in printed
+    assert "routed" not in java_tool("listUser", *namesrv)
+    entry = ("-r", "Topic:t*", "-a", "Pub", "-d", "Allow")
+    java_tool("createAcl", "-b", gantry.broker_addr, "-s", "User:routed", *entry)
+    addrs = ("-f", gantry.broker_addr, "-t", gantry.namesrv_addr)
+    java_tool("copyUser", *addrs, *user)
+    java_tool("copyAcl", *addrs, "-s", "User:routed")
+    assert "Topic:t*" in java_tool("getAcl", *namesrv, "-s", "User:routed")
+    assert gantry.broker_addr in java_tool("clusterList")
+    for addr in (gantry.broker_addr, gantry.namesrv_addr):
+        java_tool("deleteUser", "-b", addr, *user)
+    assert "routed" not in java_tool("listUser", *namesrv)
 
 
 def test_accounts_of_acl_1_become_equal_users(gantry: Cluster, java_broker: JavaBroker) -> None:

@@ -68,23 +68,30 @@ class Access:
         return self.home / "conf" / "client.env"
 
     def namesrv_env(self) -> dict[str, str]:
-        return {
-            "ROCKETMQ_TLS_SERVER_MODE": "enforcing",
-            "ROCKETMQ_TLS_CONFIG_FILE": str(self.home / "conf" / "tls" / "server.properties"),
-        }
-
-    def broker_env(self) -> dict[str, str]:
-        """Settings of the broker. The user exists from the first start on; later starts change no
-        user."""
+        """Settings of the name server, which uses the user when the operator sets
+        authenticationEnabled."""
         user = {
             "username": self.credentials.access_key,
             "password": self.credentials.secret_key,
         }
         return {
+            "ROCKETMQ_TLS_SERVER_MODE": "enforcing",
+            "ROCKETMQ_TLS_CONFIG_FILE": str(self.home / "conf" / "tls" / "server.properties"),
+            "ROCKETMQ_INIT_AUTHENTICATION_USER": json.dumps(user),
+        }
+
+    def broker_env(self) -> dict[str, str]:
+        """Settings of the broker. The user exists from the first start on; later starts change no
+        user. The broker registers as the user."""
+        keys = {
+            "accessKey": self.credentials.access_key,
+            "secretKey": self.credentials.secret_key,
+        }
+        return {
             **self.namesrv_env(),
             "ROCKETMQ_AUTHENTICATION_ENABLED": "true",
             "ROCKETMQ_AUTHORIZATION_ENABLED": "true",
-            "ROCKETMQ_INIT_AUTHENTICATION_USER": json.dumps(user),
+            "ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS": json.dumps(keys),
         }
 
     def client_env(self) -> dict[str, str]:

@@ -33,13 +33,15 @@ def test_the_keys_are_made_once_and_private(home: Path) -> None:
     assert first.tools_file.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_broker_gets_the_user_and_nobody_else_the_secret(home: Path) -> None:
+def test_the_servers_get_the_user_and_nobody_else_the_secret(home: Path) -> None:
     access = open_access(home, HOST)
     secret = access.credentials.secret_key
-    env = access.broker_env()
-    user = json.loads(env["ROCKETMQ_INIT_AUTHENTICATION_USER"])
-    assert user == {"username": "admin", "password": secret}
-    others = [access.namesrv_env(), access.client_env(), access.console_env({})]
+    for env in (access.broker_env(), access.namesrv_env()):
+        user = json.loads(env["ROCKETMQ_INIT_AUTHENTICATION_USER"])
+        assert user == {"username": "admin", "password": secret}
+    keys = json.loads(access.broker_env()["ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS"])
+    assert keys == {"accessKey": "admin", "secretKey": secret}
+    others = [access.client_env(), access.console_env({})]
     assert not any(secret in value for each in others for value in each.values())
 
 

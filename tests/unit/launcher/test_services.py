@@ -106,7 +106,7 @@ def test_the_keys_of_a_secured_folder_reach_every_program(options: Options) -> N
     services = {each.name: each for each in plan.services(set_up=True)}
     secret = access.credentials.secret_key
     told = {name for name, each in services.items() if secret in " ".join(each.env.values())}
-    assert told == {"broker"}
+    assert told == {"namesrv", "broker"}
     for name in ("namesrv", "broker"):
         assert services[name].env["ROCKETMQ_TLS_SERVER_MODE"] == "enforcing"
     for name in ("setup", "console", "worker", "scheduler"):

@@ -175,12 +175,20 @@ class Traffic:
     def dead_broker(self, addr: str, prefix: str = "broker") -> Iterator[str]:
         """A broker with a registration at the name server and an unreachable address."""
         name = f"{prefix}-{uuid4().hex[:6]}"
+        with self.registered(name, addr):
+            yield name
+        # The name server removes a broker shortly after the end of the connection.
+        poll(lambda: name not in self.admin(lambda admin: admin.cluster_info()).broker_addr_table)
+
+    @contextmanager
+    def registered(self, name: str, addr: str, broker_id: int = 0) -> Iterator[None]:
+        """Register an address as a broker process at the name server, until the end."""
         header = RegisterBrokerRequestHeader(
             broker_name=name,
             broker_addr=addr,
             cluster_name="DefaultCluster",
             ha_server_addr="",
-            broker_id=0,
+            broker_id=broker_id,
         )
         topics = TopicConfigSerializeWrapper(
             topic_config_table={name: TopicConfig(topic_name=name)}
@@ -188,10 +196,9 @@ class Traffic:
         body = encode_register_body(
             RegisterBrokerBody(topic_config_serialize_wrapper=topics), compressed=False
         )
-        client: RemotingClient | None = None
 
         async def register() -> RemotingClient:
-            remoting = RemotingClient(name="dead broker")
+            remoting = RemotingClient(name="registered broker")
             request = RemotingCommand.request(RequestCode.REGISTER_BROKER, header, body)
             answer = await remoting.invoke(self.namesrv_addr, request)
             assert answer.code == 0, answer.remark
@@ -199,13 +206,9 @@ class Traffic:
 
         client = self._loop.wait(register(), WAIT_S)
         try:
-            yield name
+            yield
         finally:
             self._loop.wait(client.close(), WAIT_S)
-            # The name server removes a broker shortly after the end of the connection.
-            poll(
-                lambda: name not in self.admin(lambda admin: admin.cluster_info()).broker_addr_table
-            )
 
 
 def poll(look: Callable[[], T], timeout_s: float = WAIT_S) -> T:

@@ -181,6 +181,11 @@ class Cluster:
         return {"namesrv": self.namesrv.port(kind), "broker": self.broker.port(kind)}
 
     @property
+    def broker_settings(self) -> dict[str, Any]:
+        """The settings of the broker, for further brokers of the cluster."""
+        return dict(self._settings)
+
+    @property
     def store_folder(self) -> Path:
         """storePathRootDir of the broker."""
         return Path(self._settings["store_path_root_dir"])

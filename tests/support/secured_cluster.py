@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core_broker.client import Credentials
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, Program, free_broker_port
 
 #: The super user of the cluster.
 ROOT: Final = Credentials("root", "secret-of-root")
@@ -16,12 +16,31 @@ ROOT: Final = Credentials("root", "secret-of-root")
 @contextmanager
 def secured_cluster(folder: Path, **settings: Any) -> Iterator[Cluster]:
     """Start a cluster whose broker refuses unsigned requests; only ROOT exists."""
-    first = json.dumps({"username": ROOT.access_key, "password": ROOT.secret_key})
-    with Cluster(
-        folder,
-        authentication_enabled=True,
-        authorization_enabled=True,
-        init_authentication_user=first,
-        **settings,
-    ) as cluster:
+    with Cluster(folder, **_access_control() | settings) as cluster:
         yield cluster
+
+
+@contextmanager
+def further_broker(cluster: Cluster, folder: Path, **settings: Any) -> Iterator[Program]:
+    """Start another broker with access control in a cluster; only ROOT exists on the broker."""
+    folder.mkdir()
+    program = Program("core_broker", folder)
+    begun = cluster.broker_settings | {
+        "listen_port": free_broker_port(),
+        "store_path_root_dir": folder / "store",
+        **settings,
+    }
+    program.start(begun)
+    try:
+        yield program
+    finally:
+        program.stop()
+
+
+def _access_control() -> dict[str, Any]:
+    first = json.dumps({"username": ROOT.access_key, "password": ROOT.secret_key})
+    return {
+        "authentication_enabled": True,
+        "authorization_enabled": True,
+        "init_authentication_user": first,
+    }

@@ -17,7 +17,13 @@ from console.audit.masking import HIDDEN
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.gateway.acl_users.changes import new_password, set_password
-from console.gateway.acl_users.listing import label, user_detail, user_rows, user_settings
+from console.gateway.acl_users.listing import (
+    label,
+    unenforced_on,
+    user_detail,
+    user_rows,
+    user_settings,
+)
 from console.gateway.changes import BrokerOutcome, FieldChange, etag_of
 from console.resources.api import ResourceList, ResourceOne
 
@@ -39,7 +45,9 @@ class AclUserList(ResourceList):
         409 with the type `no-access-control` when the brokers have no users.
         """
         answer = self.cluster.ask(user_rows)
-        return self.listed(request, serializers.AclUserRowSerializer, listing.COLUMNS, answer)
+        page = self.listed(request, serializers.AclUserRowSerializer, listing.COLUMNS, answer)
+        page.data["unenforced_on"] = self.cluster.ask(unenforced_on).value
+        return page
 
     def created(self, name: str, settings: Any, outcomes: Sequence[BrokerOutcome]) -> Response:
         response = super().created(name, settings, outcomes)

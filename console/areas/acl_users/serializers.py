@@ -77,6 +77,10 @@ class AclUserPageSerializer(AnsweredSerializer):
     items = AclUserRowSerializer(many=True)
     total = serializers.IntegerField()
     next_cursor = serializers.CharField(allow_null=True)
+    unenforced_on = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Brokers with authorizationEnabled=false: the entries have no effect there.",
+    )
 
 
 class AclUserConfigSerializer(serializers.Serializer[Any]):

@@ -14,8 +14,9 @@ from console.frame.access import Need, needs
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
+from console.gateway import Refused
 from console.gateway.acl_users.changes import new_password, set_password
-from console.gateway.acl_users.listing import label, user_detail, user_rows
+from console.gateway.acl_users.listing import label, unenforced_on, user_detail, user_rows
 from console.gateway.acl_users.refusals import NoAccessControl
 from console.gateway.changes import BrokerOutcome
 from console.resources.models import Kind
@@ -25,7 +26,7 @@ from console.resources.protection import is_protected
 
 @needs(Need.ADMIN)
 class AclUserListPage(ClusterPage):
-    """List of users; an explanation for a cluster without access control."""
+    """List of users; an explanation for a cluster without access control or permission."""
 
     template = "acl_users/list.html"
     part = "acl_users/list_rows.html"
@@ -36,9 +37,17 @@ class AclUserListPage(ClusterPage):
         try:
             answer = self.cluster.ask(user_rows)
         except NoAccessControl as trouble:
-            return self.show(title=title, off=trouble, page=query.page(()))
+            return self.show(title=title, trouble=trouble)
+        except Refused as refusal:
+            return self.show(title=title, trouble=refusal, refused=True, status=refusal.status)
         page = query.page(query.matching(answer.value))
-        return self.show(title=title, answer=answer, failures=answer.failures, page=page)
+        return self.show(
+            title=title,
+            answer=answer,
+            failures=answer.failures,
+            page=page,
+            unenforced_on=self.cluster.ask(unenforced_on).value,
+        )
 
 
 @needs(Need.ADMIN)

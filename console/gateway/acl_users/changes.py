@@ -176,7 +176,7 @@ async def set_password(
     async def update(ref: BrokerRef, _present: AclUser) -> None:
         await session.admin.update_user(ref.addr, info)
 
-    targets += await _lost(session, tables, failures)
+    targets += await _lost(session, targets, failures)
     return await _change(session, name, targets, tables, failures, update)
 
 
@@ -202,7 +202,7 @@ async def delete_user(
     async def delete(ref: BrokerRef, _present: AclUser) -> None:
         await session.admin.delete_user(ref.addr, name)
 
-    targets += await _lost(session, tables, failures)
+    targets += await _lost(session, targets, failures)
     return await _change(session, name, targets, tables, failures, delete)
 
 
@@ -272,11 +272,12 @@ async def _processes(session: ClusterSession, refs: Iterable[BrokerRef]) -> list
 
 
 async def _lost(
-    session: ClusterSession, tables: Tables, failures: Iterable[BrokerFailure]
+    session: ClusterSession, targets: Iterable[BrokerRef], failures: Iterable[BrokerFailure]
 ) -> list[BrokerRef]:
-    """The processes that do not answer and may have the user."""
+    """The further processes that do not answer: their last answer may be older than the user."""
     lost = {failure.addr for failure in failures if failure.kind == "unreachable"}
-    return [ref for ref in await broker_refs(session) if ref.addr in lost and ref not in tables]
+    lost -= {ref.addr for ref in targets}
+    return [ref for ref in await broker_refs(session) if ref.addr in lost]
 
 
 async def _change(

@@ -19,6 +19,7 @@ from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 
 SUBJECT_PREFIX = "User:"
+AUTHORIZATION = "authorizationEnabled"
 USER_TYPES = ("Super", "Normal")
 USER_STATUSES = ("enable", "disable")
 
@@ -159,6 +160,18 @@ def leading(tables: Tables, name: str) -> Configs:
         if name in tables[ref]:
             first.setdefault(ref.name, ref)
     return tuple((ref, tables[ref][name]) for ref in first.values())
+
+
+@question(fresh_for_ms=5_000)
+async def unenforced_on(session: ClusterSession) -> Partial[tuple[str, ...]]:
+    """The processes that check no entries (authorizationEnabled=false), as far as they answer."""
+    configs, failures = await session.fan_out(
+        await broker_refs(session),
+        lambda ref: session.admin.broker_config(ref.addr),
+        one_must_answer=False,
+    )
+    found = [ref for ref, config in configs.items() if config.get(AUTHORIZATION) == "false"]
+    return Partial(tuple(map(label, sorted(found))), failures)
 
 
 def no_such_user(name: str, failures: tuple[BrokerFailure, ...] = ()) -> NotFound:

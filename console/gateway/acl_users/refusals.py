@@ -44,7 +44,8 @@ def explained() -> Iterator[None]:
                 failures=refusal.failures,
             ) from refusal
         refusal.hint = _(
-            "The account that signs the console's requests has no permission. Cluster → "
-            "Credentials sets the account; users and lists need a super user."
+            "The console's requests are not signed, or are signed by an account without "
+            "permission. Cluster → Credentials sets the account; users and lists need a super "
+            "user."
         )
         raise

@@ -134,7 +134,7 @@ def test_a_deletion_reports_a_broker_that_is_down(
     ("code", "remark"),
     [
         (ResponseCode.REQUEST_CODE_NOT_SUPPORTED, " request type 3005 not supported"),
-        (ResponseCode.SYSTEM_ERROR, "The authenticationMetadataProvider is not configured"),
+        (ResponseCode.SYSTEM_ERROR, "An system error occurred, please try again later."),
     ],
 )
 def test_brokers_without_users_are_explained(code: ResponseCode, remark: str) -> None:

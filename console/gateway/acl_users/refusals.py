@@ -9,8 +9,9 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.engine.errors import NotAllowedNow, Refused
 from core_broker.remoting.codes import ResponseCode
 
-#: Parts of the remarks of brokers without users: Gantry's, and those of RocketMQ 5.3.
-_OFF_REMARKS = ("authenticationEnabled", "is not configured")
+#: Parts of the remarks of brokers without users: Gantry's, and those of RocketMQ 5.3. RocketMQ has
+#: the second one without authenticationMetadataProvider.
+_OFF_REMARKS = ("authenticationEnabled", "An system error occurred, please try again later")
 
 
 class NoAccessControl(NotAllowedNow):
@@ -38,8 +39,9 @@ def explained() -> Iterator[None]:
                 format_lazy(_("The brokers answered: {answer}"), answer=refusal.detail),
                 hint=_(
                     "Set authenticationEnabled=true and authorizationEnabled=true in the broker's "
-                    "configuration, and a first super user in initAuthenticationUser; then "
-                    "restart the broker."
+                    "configuration, and a first super user in initAuthenticationUser; RocketMQ "
+                    "5.3 also needs authenticationMetadataProvider and "
+                    "authorizationMetadataProvider. Then restart the broker."
                 ),
                 failures=refusal.failures,
             ) from refusal

@@ -42,8 +42,10 @@ CODES = [
     *(37, 50, 51, 52, 53, 54, 308, 314, 323, 324, 325),
     *(18, 225, 343, 345, 351, 352, 400, 907),
     *(315, 316, 317, 320, 321, 328, 329, 361, 60000, 60001, 60002, 60003),
+    *range(3001, 3011),
 ]
 NAMES = [
+    *("username", "subject", "filter", "subjectFilter", "resourceFilter", "resource", "policyType"),
     *("producerGroup", "consumerGroup", "group", "groupName", "topic", "defaultTopic", "queueId"),
     *("queueOffset", "offset", "maxMsgNums", "sysFlag", "commitOffset", "subVersion", "key"),
     *("suspendTimeoutMillis", "subscription", "expressionType", "bornTimestamp", "flag", "maxNum"),

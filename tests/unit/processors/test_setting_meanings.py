@@ -54,10 +54,16 @@ async def test_default_query_max_num_is_for_queries_by_unique_key(
 
 def test_meanings_of_gantry_are_not_shown_for_apache_brokers() -> None:
     ours, apache = meanings(), meanings(apache=True)
-    for key in ("aclEnable", "transientStorePoolEnable", "haMasterAddress", "slaveReadEnable"):
+    for key in (
+        "maxAutoCreateTopicNum",
+        "transientStorePoolEnable",
+        "haMasterAddress",
+        "slaveReadEnable",
+    ):
         assert key in ours
         assert key not in apache
-    assert apache["fileReservedTime"] == ours["fileReservedTime"]
+    for key in ("fileReservedTime", "aclEnable"):
+        assert apache[key] == ours[key]
 
 
 def topic(broker: BrokerHarness, name: str) -> TopicConfig:

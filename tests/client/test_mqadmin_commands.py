@@ -325,6 +325,8 @@ ELSEWHERE |= {
 }
 #: Commands tested in test_mqadmin_lists.py, with files and a scripted broker.
 ELSEWHERE |= {"updateTopicList", "updateSubGroupList", "haStatus"}
+#: Tested in test_access_checks.py, with brokers that have access control.
+ELSEWHERE |= {"checkAccess"}
 
 
 def test_every_command_is_tried() -> None:

@@ -5,15 +5,33 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.small_disks import fill, mounted
-from tests.up.gantry import Gantry, status_of
+from tests.up.gantry import ROOT, Gantry, clean_environment, status_of
 
 ALL = {"namesrv", "core_broker", "uvicorn", "worker", "beat", "valkey-server"}
+
+#: Runs the scheduler, which gets SIGTERM in the middle of the first transaction.
+INTERRUPTED_SCHEDULER = """
+import os, signal, django
+from console.celery import app
+django.setup()
+from django_celery_beat.schedulers import DatabaseScheduler
+
+read = DatabaseScheduler.update_from_dict
+
+def interrupted(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return read(*arguments)
+
+DatabaseScheduler.update_from_dict = interrupted
+app.start(["beat", "--loglevel", "INFO", "--pidfile="])
+"""
 
 DISK_BYTES = 192 * 1024 * 1024
 
@@ -75,6 +93,20 @@ def test_no_program_survives_a_killed_up(home: Path) -> None:
         gantry.end(signal.SIGKILL)
         assert gantry.left_running() == []
     assert not (home / "store" / "abort").exists(), "the broker did not stop in order"
+
+
+def test_sigterm_ends_a_starting_scheduler(home: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_SCHEDULER],
+        check=False,
+        cwd=ROOT,
+        env={**clean_environment(), "GANTRY_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "beat: Starting" in ended.stderr
 
 
 def test_a_start_on_a_full_disk_serves_reads(home: Path, tmp_path: Path) -> None:

@@ -93,7 +93,12 @@ async def test_two_consumers_share_and_one_takes_over_when_the_other_leaves(
             assert first.messages
             assert second.messages
         await eventually(lambda: share(first) == {0, 1, 2, 3})
-    assert first.bodies + second.bodies == dict.fromkeys(numbered(40), 1)
+    received = first.bodies + second.bodies
+    assert received.keys() == set(numbered(40))
+    if isinstance(quick_cluster, Cluster):
+        # A Java broker stores the offset of a pull and the commit of a leaving member in two thread
+        # pools, in any order: the next owner may receive messages a second time.
+        assert received.total() == 40
 
 
 KILLED = """

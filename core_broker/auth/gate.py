@@ -4,38 +4,18 @@ The gate has the current rules of ACL 1.0, of ACL 2.0, or of both, and is closed
 both, 1.0 and 2.0 decide, and a refusal of 2.0 is answered first. Compatible with RocketMQ
 5.3.2's NettyRemotingAbstract, which runs the hooks of 1.0 and then the pipeline of 2.0.
 
-Rules are replaced by one assignment, with an empty decision cache: no decision mixes rules of two
-generations. Only the event loop's thread uses a gate.
+Rules are replaced by one assignment, and what fast paths may take is forgotten with the old rules:
+no decision mixes rules of two generations. Only the event loop's thread uses a gate.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from core_broker.auth.admissions import Admissions
-from core_broker.auth.contracts import (
-    Action,
-    Decision,
-    Identity,
-    Refusal,
-    Request,
-    ResourceKind,
-    Rules,
-)
+from core_broker.auth.contracts import Identity, Refusal, Request, Rules
 from core_broker.remoting.codes import ResponseCode
 
-#: Maximum remembered decisions of one generation; the cache is cleared when full.
-DECISIONS_MAX = 10_000
-
 NO_RULES = "access control is on, but no access rules are loaded; see the server's log"
-
-_Question = tuple[Identity, str, ResourceKind, str, Action]
-
-
-class _Current(NamedTuple):
-    """The rules in force, and the decisions made with the rules."""
-
-    rules: tuple[Rules, ...]
-    decisions: dict[_Question, Decision]
 
 
 class Observer(Protocol):
@@ -63,14 +43,14 @@ class Gate:
     ) -> None:
         self.admissions = admissions
         self._observers = observers
-        self._current = _Current((), {})
+        self._rules: tuple[Rules, ...] = ()
         self._acl1: Rules | None = None
         self._acl2: Rules | None = None
 
     @property
     def generations(self) -> tuple[int, ...]:
         """The generations of the rules in force, 1.0 before 2.0."""
-        return tuple(rules.generation for rules in self._current.rules)
+        return tuple(rules.generation for rules in self._rules)
 
     def use_acl1(self, rules: Rules) -> None:
         """Replace the rules of ACL 1.0; requests from now on are decided by the new rules."""
@@ -83,14 +63,13 @@ class Gate:
         self._swap()
 
     def _swap(self) -> None:
-        rules = tuple(each for each in (self._acl1, self._acl2) if each is not None)
-        self._current = _Current(rules, {})
+        self._rules = tuple(each for each in (self._acl1, self._acl2) if each is not None)
         if self.admissions is not None:
             self.admissions.forget()
 
     def admit(self, address: str, request: Request) -> Identity:
         """Return the sender of a request that may be handled; raises Refusal."""
-        rules = self._current.rules
+        rules = self._rules
         try:
             for observer in self._observers:
                 observer.before(address, request)
@@ -104,7 +83,7 @@ class Gate:
                 observer.refused(address, request, refusal)
             raise
         # Two generations together decide on the slow path alone.
-        if self.admissions is not None and len(rules) == 1 and rules is self._current.rules:
+        if self.admissions is not None and len(rules) == 1 and rules is self._rules:
             self.admissions.note(address, request, identity)
         return identity
 
@@ -114,7 +93,7 @@ class Gate:
         Without the check, a request with the position of any message could read the message.
         """
         try:
-            for rules in reversed(self._current.rules):
+            for rules in reversed(self._rules):
                 rules.check_stored(address, request, topic)
         except Refusal as refusal:
             for observer in self._observers:
@@ -126,23 +105,7 @@ class Gate:
 
         Raises Refusal. Observers are not notified.
         """
-        return _decide([each.identify for each in self._current.rules], address, request)
-
-    def may(
-        self, identity: Identity, address: str, kind: ResourceKind, name: str, action: Action
-    ) -> Decision:
-        """Decide about one resource, from the cache or by the rules."""
-        rules, decisions = self._current
-        question = (identity, address, kind, name, action)
-        decision = decisions.get(question)
-        if decision is None:
-            made = [each.may(identity, address, kind, name, action) for each in reversed(rules)]
-            refusals = [each for each in made if not each.is_allowed]
-            decision = (refusals or made or [Decision(False, "", NO_RULES)])[0]
-            if len(decisions) >= DECISIONS_MAX:
-                decisions.clear()
-            decisions[question] = decision
-        return decision
+        return _decide([each.identify for each in self._rules], address, request)
 
 
 def _decide(

@@ -11,7 +11,7 @@ from core_broker.auth.contracts import (
     Request,
     ResourceKind,
 )
-from core_broker.auth.gate import DECISIONS_MAX, NO_RULES, Gate
+from core_broker.auth.gate import Gate
 from core_broker.remoting.codes import LanguageCode, RequestCode
 
 ALICE = Identity("alice", False, Established.SIGNATURE)
@@ -77,8 +77,6 @@ def test_a_gate_without_rules_is_closed() -> None:
     assert refused.value.reason == "no-rules"
     with pytest.raises(Refusal):
         gate.identify("10.0.0.1", REQUEST)
-    decision = gate.may(ALICE, "10.0.0.1", ResourceKind.TOPIC, "T", Action.PUB)
-    assert decision == Decision(False, "", NO_RULES)
 
 
 @pytest.mark.parametrize(
@@ -92,30 +90,12 @@ def test_both_generations_decide_and_the_second_answers_first(
     gate.use_acl1(Fixed(1, _refusal(acl1) if acl1 else None))
     gate.use_acl2(Fixed(2, _refusal(acl2) if acl2 else None))
     assert gate.generations == (1, 2)
-    decision = gate.may(ALICE, "10.0.0.1", ResourceKind.TOPIC, "T", Action.PUB)
     if remark is None:
         assert gate.admit("10.0.0.1", REQUEST).account == "alice2"
-        assert decision.is_allowed
         return
-    assert (decision.is_allowed, decision.remark) == (False, remark)
     with pytest.raises(Refusal) as refused:
         gate.admit("10.0.0.1", REQUEST)
     assert (refused.value.code, refused.value.remark) == (16, remark)
-
-
-def test_decisions_are_remembered_until_the_rules_change_and_bounded() -> None:
-    gate, asked = Gate(), list[str]()
-    gate.use_acl1(Fixed(1, None, asked))
-    for _ in range(3):
-        assert gate.may(ALICE, "10.0.0.1", ResourceKind.TOPIC, "T", Action.PUB).rule == "rule 1"
-    assert asked == ["T"]
-    gate.use_acl1(Fixed(2, _refusal("no"), asked))
-    assert gate.may(ALICE, "10.0.0.1", ResourceKind.TOPIC, "T", Action.PUB).rule == "rule 2"
-    assert asked == ["T", "T"]
-    for number in range(DECISIONS_MAX):
-        gate.may(ALICE, "10.0.0.1", ResourceKind.TOPIC, f"T{number}", Action.PUB)
-    assert len(gate._current.decisions) <= DECISIONS_MAX
-    assert asked[-1] == f"T{DECISIONS_MAX - 1}"
 
 
 def test_a_swap_in_the_middle_of_a_decision_does_not_mix_rules() -> None:

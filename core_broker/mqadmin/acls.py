@@ -3,9 +3,10 @@
 Compatible with CreateAclSubCommand to CopyAclsSubCommand of RocketMQ 5.3.3.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from core_broker.mqadmin.command import command, split_list, text
+from core_broker.mqadmin.command import F, command, split_list, text
 from core_broker.mqadmin.lookup import masters, masters_and_slaves
 from core_broker.mqadmin.output import Column, Record, Table
 from core_broker.mqadmin.session import Session
@@ -30,58 +31,63 @@ _ACLS = Table(
 )
 
 
+def _entries(verb: str) -> Callable[[F], F]:
+    """Add the options of createAcl and updateAcl: the targets, the subject and its entries."""
+    options = (
+        broker_or_cluster(f"{verb} acl to which broker", f"{verb} acl to which cluster"),
+        text(
+            "-s",
+            "--subject",
+            required=True,
+            help=f"the subject of acl to {verb}, eg: User:alice",
+        ),
+        text(
+            "-r",
+            "--resources",
+            required=True,
+            help=f"resources of acl to {verb}, eg: Topic:a,Group:b*",
+        ),
+        text("-a", "--actions", required=True, help=f"the actions of acl to {verb}, eg: Pub,Sub"),
+        text(
+            "-d", "--decision", required=True, help=f"the decision of acl to {verb}: Allow or Deny"
+        ),
+        text(
+            "-i", "--sourceIp", help=f"the sourceIps of acl to {verb}, eg: 10.0.0.1,192.168.0.0/16"
+        ),
+    )
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 @command("createAcl")
-@broker_or_cluster("create acl to which broker", "create acl to which cluster")
-@text("-s", "--subject", required=True, help="the subject of acl to create, eg: User:alice")
-@text("-r", "--resources", required=True, help="resources of acl to create, eg: Topic:a,Group:b*")
-@text("-a", "--actions", required=True, help="the actions of acl to create, eg: Pub,Sub")
-@text("-d", "--decision", required=True, help="the decision of acl to create: Allow or Deny")
-@text("-i", "--sourceIp", help="the sourceIps of acl to create, eg: 10.0.0.1,192.168.0.0/16")
+@_entries("create")
 async def create_acl(
-    session: Session,
-    *,
-    broker_addr: str | None,
-    cluster_name: str | None,
-    subject: str,
-    resources: str,
-    actions: str,
-    decision: str,
-    source_ip: str | None,
+    session: Session, *, broker_addr: str | None, cluster_name: str | None, **entries: Any
 ) -> None:
     """Adds Custom entries on one broker, or on all masters and slaves of a cluster."""
-    acl = _acl(subject, resources, actions, decision, source_ip)
     addrs = await masters_and_slaves(session.admin, broker_addr, cluster_name)
     for addr in addrs:
-        await session.admin.create_acl(addr, acl)
+        await session.admin.create_acl(addr, _acl(**entries))
         session.out.show_text(f"create acl to {addr} success.")
-    session.out.show_json({"subject": subject, "created": addrs})
+    session.out.show_json({"subject": entries["subject"], "created": addrs})
 
 
 @command("updateAcl")
-@broker_or_cluster("update acl to which broker", "update acl to which cluster")
-@text("-s", "--subject", required=True, help="the subject of acl to update, eg: User:alice")
-@text("-r", "--resources", required=True, help="resources of acl to update, eg: Topic:a,Group:b*")
-@text("-a", "--actions", required=True, help="the actions of acl to update, eg: Pub,Sub")
-@text("-d", "--decision", required=True, help="the decision of acl to update: Allow or Deny")
-@text("-i", "--sourceIp", help="the sourceIps of acl to update, eg: 10.0.0.1,192.168.0.0/16")
+@_entries("update")
 async def update_acl(
-    session: Session,
-    *,
-    broker_addr: str | None,
-    cluster_name: str | None,
-    subject: str,
-    resources: str,
-    actions: str,
-    decision: str,
-    source_ip: str | None,
+    session: Session, *, broker_addr: str | None, cluster_name: str | None, **entries: Any
 ) -> None:
     """Replaces the Custom entries of the resources; adds missing entries, like createAcl."""
-    acl = _acl(subject, resources, actions, decision, source_ip)
     addrs = await masters_and_slaves(session.admin, broker_addr, cluster_name)
     for addr in addrs:
-        await session.admin.update_acl(addr, acl)
+        await session.admin.update_acl(addr, _acl(**entries))
         session.out.show_text(f"update acl to {addr} success.")
-    session.out.show_json({"subject": subject, "updated": addrs})
+    session.out.show_json({"subject": entries["subject"], "updated": addrs})
 
 
 @command("deleteAcl", destructive=True)
@@ -170,14 +176,14 @@ async def copy_acl(
 
 
 def _acl(
-    subject: str, resources: str, actions: str, decision: str, source_ips: str | None
+    subject: str, resources: str, actions: str, decision: str, source_ip: str | None
 ) -> AclInfo:
     entries = [
         PolicyEntryInfo(
             resource=resource,
             actions=split_list(actions),
             decision=decision,
-            source_ips=split_list(source_ips) or None,
+            source_ips=split_list(source_ip) or None,
         )
         for resource in split_list(resources)
     ]

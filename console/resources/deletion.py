@@ -59,5 +59,6 @@ def delete_all(
     return results
 
 
-def _clients(cluster: Cluster, resource: Resource, name: str) -> int:
-    return int(cluster.ask(resource.impact, name).value.clients)
+def _clients(cluster: Cluster, resource: Resource, name: str) -> int | None:
+    clients: int | None = cluster.ask(resource.impact, name).value.clients
+    return clients

@@ -51,7 +51,7 @@ def check_deletable(cluster: str, kind: Kind, name: str) -> None:
         )
 
 
-def check_confirmed(name: str, typed: str | None, clients: int) -> None:
+def check_confirmed(name: str, typed: str | None, clients: int | None) -> None:
     """Raise NeedsName when clients are connected and `typed` differs from the name."""
     if clients and typed != name:
         raise NeedsName(

@@ -54,7 +54,8 @@ class Resource:
     texts: Texts
     #: Configuration by broker; raises NotFound when no broker has the resource.
     configs: Callable[[Cluster, str], Configs]
-    #: Impact of a deletion; `.clients` is the number of connected clients.
+    #: Impact of a deletion; `.clients` is the number of connected clients, or
+    #: None when the number is unknown.
     impact: Question[[str], Any]
     #: Arguments: name, settings, broker names or None for all; `dry_run` only checks.
     create: Command[..., Outcomes]

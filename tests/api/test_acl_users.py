@@ -15,9 +15,10 @@ from console.api.models import KeptAnswer
 from console.audit.models import AuditRow
 from console.gateway import gateway
 from console.resources.models import Change
-from core_broker.client import AdminClient, Credentials
+from core_broker.client import AdminClient, Credentials, Message, Producer
 from core_broker.errors import RequestRefused
 from tests.api.conftest import Api, browser
+from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
 from tests.support.secured_cluster import ROOT, secured_cluster
 
@@ -135,6 +136,26 @@ def test_a_user_is_created_changed_and_deleted_by_rest(api: Api, secured: Cluste
     assert api("get", f"{USERS}/alice").status_code == 404
     assert acl_audit("acl_user.delete")
     assert made["password"] not in acl_audit("")
+
+
+def test_the_deletion_of_a_connected_user_needs_the_name(api: Api, secured: Cluster) -> None:
+    made = create(api, "sender", entries=[{**PUB, "resource": "Topic:connected"}])
+    assert api("post", "/topics", {"name": "connected"}).status_code == 201
+
+    hook = Credentials("sender", made["password"]).hook()
+    producer = Producer("senders", secured.namesrv_addr, rpc_hooks=[hook])
+    traffic = Traffic(secured.namesrv_addr, secured.broker_addr)
+    try:
+        traffic.run(producer.start())
+        traffic.run(producer.send(Message("connected", b"1")))
+        path = f"{USERS}/sender"
+        poll(lambda: api.get(f"{path}/impact")["clients"] == 1)
+        assert api("delete", path).status_code == 409
+        assert api("delete", f"{path}?confirm=sender").status_code == 200
+    finally:
+        traffic.run(producer.stop())
+        traffic.close()
+    assert api("delete", "/topics/connected").status_code == 200
 
 
 def acl_audit(action: str) -> str:

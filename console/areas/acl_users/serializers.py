@@ -103,12 +103,15 @@ class AclUserSerializer(AnsweredSerializer):
 
 
 class AclUserImpactSerializer(AnsweredSerializer):
-    """Objects removed by a deletion. `clients` is 0: connections do not tell their users."""
+    """Objects removed by a deletion."""
 
     brokers = serializers.ListField(child=serializers.CharField())
     user_type = serializers.CharField(allow_null=True)
     entries = serializers.IntegerField()
-    clients = serializers.IntegerField()
+    clients = serializers.IntegerField(
+        allow_null=True,
+        help_text="Connected clients that sign as the user; null when the number is unknown.",
+    )
     protected = serializers.BooleanField()
 
 

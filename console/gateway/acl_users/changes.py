@@ -33,7 +33,8 @@ from console.gateway.changes import (
     check_unchanged,
     etag_of,
 )
-from console.gateway.engine.answers import BrokerFailure, Partial
+from console.gateway.clients import AllClients, all_clients
+from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
 from console.gateway.engine.errors import NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
@@ -84,8 +85,9 @@ class AclUserImpact:
     brokers: tuple[str, ...]
     user_type: str | None
     entries: int
-    #: Connections do not tell their users.
-    clients: int = 0
+    #: Connected clients that sign as the user; None when no client is known to sign as the user,
+    #: and some clients' accounts are unknown.
+    clients: int | None
 
 
 @question(fresh_for_ms=1_000)
@@ -93,7 +95,19 @@ async def user_impact(session: ClusterSession, name: str) -> Partial[AclUserImpa
     """The brokers and the list that a deletion affects."""
     answer = await session.ask(user_detail, name)
     row = answer.value.row
-    return Partial(AclUserImpact(row.brokers, row.user_type, row.entries), answer.failures)
+    connected = await session.ask(all_clients)
+    return Partial(
+        AclUserImpact(row.brokers, row.user_type, row.entries, clients_of(name, connected.value)),
+        merge_failures(answer.failures, connected.failures),
+    )
+
+
+def clients_of(account: str, connected: AllClients) -> int | None:
+    """Count the clients that sign as the account; see `AclUserImpact.clients`."""
+    accounts = [client.accounts for client in connected.clients]
+    signing = sum(account in each for each in accounts)
+    is_complete = all(accounts) and not connected.left_out
+    return signing if signing or is_complete else None
 
 
 def new_password() -> str:

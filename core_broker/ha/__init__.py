@@ -1,0 +1,7 @@
+"""Replication of the commit log from a master to its slaves: RocketMQ's plain master/slave mode.
+
+A slave connects to the HA port of the master. The master sends the bytes of the commit log as
+packets; the slave reports the end of its own log. Compatible with RocketMQ's DefaultHAService.
+
+    frames    both directions as bytes, for master and slave
+"""

@@ -31,6 +31,7 @@ from spark_jobs.sources.options import ReadOptions
 from spark_jobs.sources.queues import TopicMissingError, fetch_bounds, fetch_retry_limits
 from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
+from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 from trace.lake import Lake, LakeError, Snapshot
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ def with_retry_limits(snapshot: Snapshot, job: Ingest) -> Snapshot:
     limits = dict(snapshot.retry_times_max)
     if job.connection:
         limits |= fetch_retry_limits(job.connection)
-    return msgspec.structs.replace(snapshot, retry_times_max=limits | dict(job.retry_times_max))
+    limits |= job.retry_times_max
+    others = {group: n for group, n in limits.items() if n != RETRY_TIMES_MAX_DEFAULT}
+    return msgspec.structs.replace(snapshot, retry_times_max=others)
 
 
 def has_work(snapshot: Snapshot) -> bool:

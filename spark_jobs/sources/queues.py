@@ -122,9 +122,10 @@ async def _offset_at(admin: AdminClient, topic: str, queue: QueueBounds, time_ms
 
 
 def fetch_retry_limits(connection: Connection) -> dict[str, int]:
-    """Maximum retries of the cluster's groups, without the groups that use the default.
+    """Maximum retries of the cluster's groups.
 
-    Brokers that refuse the request are skipped.
+    Of a group with several limits, a limit other than the default counts: brokers create groups
+    with the default. Brokers that refuse the request are skipped.
     """
 
     async def request() -> dict[str, int]:
@@ -136,8 +137,10 @@ def fetch_retry_limits(connection: Connection) -> dict[str, int]:
             for broker in cluster.broker_addr_table.values():
                 with suppress(TransportError, RequestRefused):
                     groups = await admin.group_configs(master_or_replica(broker.broker_addrs))
-                    limits |= {name: group.retry_max_times for name, group in groups.items()}
-        return {name: times for name, times in limits.items() if times != RETRY_TIMES_MAX_DEFAULT}
+                    for name, group in groups.items():
+                        if limits.get(name, RETRY_TIMES_MAX_DEFAULT) == RETRY_TIMES_MAX_DEFAULT:
+                            limits[name] = group.retry_max_times
+        return limits
 
     return asyncio.run(request())
 

@@ -23,9 +23,10 @@ from spark_jobs.spark.lake_writer import delete_unreferenced, exclusive_writer
 from spark_jobs.spark.progress import Stage
 from trace.lake import Lake
 
-#: Minimum time between two searches for replaced files, seconds. A search deletes the files that
-#: the previous search found. An open reader therefore has this time to finish.
-DELETE_EVERY_S: Final = 60.0
+#: Minimum time between two upkeeps, seconds. An upkeep reads the retry limits of the groups again,
+#: and deletes the files that the previous upkeep found replaced: an open reader has this time to
+#: finish.
+UPKEEP_EVERY_S: Final = 60.0
 
 
 def run_follow(
@@ -45,16 +46,16 @@ def run_follow(
     result, progress = Result(), runtime.progress
     progress.enter(Stage.PLAN)
     with exclusive_writer(Lake(job.lake)) as writer:
-        snapshot = snapshot_of_topic(writer.lake, job.topic)
-        snapshot = with_retry_limits(snapshot, job)
+        snapshot = with_retry_limits(snapshot_of_topic(writer.lake, job.topic), job)
         replaced = delete_unreferenced(writer.lake, snapshot)
-        delete_due_s = time.monotonic() + DELETE_EVERY_S
+        upkeep_due_s = time.monotonic() + UPKEEP_EVERY_S
         with runtime.start(job, writer, result, is_short=False) as run:
             while not is_over():
                 begin_s = time.monotonic()
-                if begin_s >= delete_due_s:
+                if begin_s >= upkeep_due_s:
+                    snapshot = with_retry_limits(snapshot, job)
                     replaced = delete_unreferenced(writer.lake, snapshot, among=replaced)
-                    delete_due_s = begin_s + DELETE_EVERY_S
+                    upkeep_due_s = begin_s + UPKEEP_EVERY_S
                 snapshot = with_subscriptions(writer, snapshot, connection, runtime.now_ms())
                 ranges = new_ranges(job, connection, snapshot, result)
                 progress.rows_total = progress.rows + sum(part.count for part in ranges)

@@ -1,4 +1,4 @@
-"""Administration of access control lists: codes 50 to 54.
+"""Administration of accounts and white lists (ACL 1.0): codes 50 to 54, 60004 and 60005.
 
 Compatible with RocketMQ 4.9.8's AdminBrokerProcessor and PlainPermissionManager, with these
 differences: only administrators reach 50, 51 and 53 (the rules decide), everything is checked
@@ -8,6 +8,9 @@ is always refused: the code returned all secret keys (CVE-2024-23321).
 With aclEnable=false a Java broker throws a NullPointerException: the answers to 50, 51 and 53 have
 codes 209, 210 and 211 and no remark, and 52 and 54 stay unanswered until the tool's timeout. Gantry
 adds a remark with the reason, and also answers 52 and 54.
+
+Gantry's private codes 60004 and 60005 list accounts without secret keys, and change accounts
+without their secret keys. Only administrators reach the two codes.
 """
 
 import asyncio
@@ -15,12 +18,20 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from core_broker.auth.acl1.accounts import KEY_LENGTH_MIN
+from core_broker.auth.acl1.accounts import KEY_LENGTH_MIN, Account
 from core_broker.auth.acl1.faults import RulesError
-from core_broker.auth.acl1.permissions import is_known_permission
+from core_broker.auth.acl1.permissions import is_known_permission, permission_text
 from core_broker.errors import RequestRefused
 from core_broker.processors.context import BrokerContext, Handler
-from core_broker.remoting.bodies import DataVersion, encode_body
+from core_broker.remoting.bodies import (
+    AccessEntry,
+    AccessFile,
+    AccessInventoryBody,
+    DataVersion,
+    PlainAccessConfig,
+    decode_request,
+    encode_body,
+)
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -28,6 +39,7 @@ from core_broker.remoting.headers import (
     CreateAccessConfigRequestHeader,
     DeleteAccessConfigRequestHeader,
     GetBrokerAclConfigResponseHeader,
+    UpdateAccessAccountRequestHeader,
     UpdateGlobalWhiteAddrsConfigRequestHeader,
 )
 
@@ -61,12 +73,40 @@ class AccessProcessor:
             RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG: self.update_white_list,
             RequestCode.GET_BROKER_CLUSTER_ACL_INFO: self.versions,
             RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG: self.accounts,
+            RequestCode.GET_ACCESS_INVENTORY: self.inventory,
+            RequestCode.UPDATE_ACCESS_ACCOUNT: self.put_account,
         }
 
     def update_account(self, connection: Connection, request: RemotingCommand) -> None:
         """UPDATE_AND_CREATE_ACL_CONFIG (50): given fields replace, an absent admin is false."""
         files = self._files(_UPDATE_FAILED)
-        values = _account_values(request.header(CreateAccessConfigRequestHeader))
+        header = request.header(CreateAccessConfigRequestHeader)
+        account = PlainAccessConfig(
+            access_key=header.access_key,
+            secret_key=header.secret_key,
+            white_remote_address=header.white_remote_address,
+            admin=header.admin,
+            default_topic_perm=header.default_topic_perm,
+            default_group_perm=header.default_group_perm,
+            topic_perms=_split(header.topic_perms),
+            group_perms=_split(header.group_perms),
+        )
+        values = _account_values(account, keeps_secret=False)
+        self._change(
+            connection, request, _UPDATE_FAILED, lambda now: files.put_account(values, now)
+        )
+
+    def put_account(self, connection: Connection, request: RemotingCommand) -> None:
+        """UPDATE_ACCESS_ACCOUNT (60005): as 50, with the fields as the body.
+
+        An account without a secret key in the body keeps its secret key. Empty lists and texts
+        replace, too.
+        """
+        files = self._files(_UPDATE_FAILED)
+        account = decode_request(PlainAccessConfig, request.body)
+        account.access_key = request.header(UpdateAccessAccountRequestHeader).access_key
+        keeps_secret = account.secret_key is None and account.access_key in files.rules.accounts
+        values = _account_values(account, keeps_secret=keeps_secret)
         self._change(
             connection, request, _UPDATE_FAILED, lambda now: files.put_account(values, now)
         )
@@ -120,6 +160,24 @@ class AccessProcessor:
             "no request returns accounts, because the answer has all secret keys (CVE-2024-23321)",
         )
 
+    def inventory(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_ACCESS_INVENTORY (60004): accounts and white lists in force, without secrets."""
+        files = self._files(ResponseCode.SYSTEM_ERROR)
+        body = AccessInventoryBody(
+            default_file=files.default_path,
+            files=[
+                AccessFile(
+                    path=file.path,
+                    version=file.version or DataVersion(),
+                    global_white_remote_addresses=[each.text for each in file.white_list],
+                )
+                for file in files.contents
+            ],
+            accounts=[_entry(account) for account in files.rules.accounts.values()],
+            problem=files.problem or None,
+        )
+        return RemotingCommand.response(body=encode_body(body))
+
     def _files(self, code: ResponseCode) -> "Acl1Files":
         if self._ctx.acl1 is None:
             raise RequestRefused(code, SWITCHED_OFF)
@@ -151,42 +209,59 @@ class AccessProcessor:
         self._ctx.answer_later(connection, request, work())
 
 
-def _account_values(header: CreateAccessConfigRequestHeader) -> dict[str, Any]:
+def _account_values(account: PlainAccessConfig, *, keeps_secret: bool) -> dict[str, Any]:
     """The given fields of an account, checked. Raises RequestRefused with RocketMQ's texts."""
-    for key in (header.access_key, header.secret_key):
+    values: dict[str, Any] = {"accessKey": account.access_key, "admin": account.admin}
+    keys = [account.access_key]
+    if not keeps_secret:
+        keys.append(account.secret_key)
+        values["secretKey"] = account.secret_key
+    for key in keys:
         if key is None or len(key) < KEY_LENGTH_MIN:
             _refuse(
-                f"The accessKey={header.access_key} and secretKey=*** cannot be null and length "
+                f"The accessKey={account.access_key} and secretKey=*** cannot be null and length "
                 "should longer than 6"
             )
         if len(key) > NAME_LENGTH_MAX or not key.isprintable() or key != key.strip():
             _refuse("accessKey and secretKey have printable characters, no blanks at the ends")
-    values: dict[str, Any] = {
-        "accessKey": header.access_key,
-        "secretKey": header.secret_key,
-        "admin": header.admin,
-    }
-    if header.white_remote_address is not None:
-        values["whiteRemoteAddress"] = header.white_remote_address
+    if account.white_remote_address is not None:
+        values["whiteRemoteAddress"] = account.white_remote_address
     for name, word in (
-        ("defaultTopicPerm", header.default_topic_perm),
-        ("defaultGroupPerm", header.default_group_perm),
+        ("defaultTopicPerm", account.default_topic_perm),
+        ("defaultGroupPerm", account.default_group_perm),
     ):
         if word is not None:
             _check_word(word, word)
             values[name] = word.strip()
-    for name, text in (("topicPerms", header.topic_perms), ("groupPerms", header.group_perms)):
-        if text is not None:
-            values[name] = _permissions(text)
+    for name, items in (("topicPerms", account.topic_perms), ("groupPerms", account.group_perms)):
+        if items is not None:
+            values[name] = _permissions(items)
     return values
 
 
-def _permissions(text: str) -> list[str]:
-    """The items of `name=permission,…`."""
-    items = [item.strip() for item in text.split(",")]
+def _split(text: str | None) -> list[str] | None:
+    return None if text is None else text.split(",")
+
+
+def _entry(account: Account) -> AccessEntry:
+    return AccessEntry(
+        access_key=account.access_key,
+        file=account.file,
+        white_remote_address=account.white_address.text,
+        admin=account.is_admin,
+        default_topic_perm=permission_text(account.default_topic_perm),
+        default_group_perm=permission_text(account.default_group_perm),
+        topic_perms=account.topic_perms,
+        group_perms=account.group_perms,
+    )
+
+
+def _permissions(texts: list[str]) -> list[str]:
+    """The items `name=permission`, checked."""
+    items = [text.strip() for text in texts]
     if len(items) > ITEMS_MAX:
         _refuse(f"more than {ITEMS_MAX} permissions in one list")
-    if not text.isprintable():
+    if not all(text.isprintable() for text in texts):
         _refuse("topicPerms and groupPerms have printable characters only")
     for item in items:
         name, _, word = (part.strip() for part in item.partition("="))

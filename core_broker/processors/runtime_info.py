@@ -37,6 +37,8 @@ GANTRY_CODES = (
     RequestCode.GET_GROUP_INVENTORY,
     RequestCode.GET_ALL_CLIENTS,
     RequestCode.SET_GROUP_OFFSETS,
+    RequestCode.GET_ACCESS_INVENTORY,
+    RequestCode.UPDATE_ACCESS_ACCOUNT,
 )
 
 #: Keys whose values are constants or, with the longest read, miss the reads of the fast path.

@@ -74,6 +74,7 @@ WITH_BODY: dict[str, dict[int, dict[str, str]]] = {
             "timestamp": "0",
             "isForce": "true",
         },
+        Code.UPDATE_ACCESS_ACCOUNT: {"accessKey": "account1"},
     },
     "namesrv": {
         Code.REGISTER_BROKER: {

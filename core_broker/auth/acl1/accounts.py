@@ -9,7 +9,7 @@ from typing import Final
 
 from core_broker.auth.acl1.addresses import AddressPattern
 from core_broker.auth.acl1.faults import RulesError
-from core_broker.auth.acl1.permissions import Perm, parse_permission
+from core_broker.auth.acl1.permissions import Perm, parse_permission, permission_text
 from core_broker.auth.signature import SigningKey
 from core_broker.remoting.bodies import DataVersion
 
@@ -37,6 +37,24 @@ class Account:
     perms: Mapping[str, Perm]
     #: Path of the account's file.
     file: str
+
+    @property
+    def topic_perms(self) -> list[str]:
+        """The listed permissions of topics, written name=permission."""
+        return [
+            f"{name}={permission_text(perm)}"
+            for name, perm in self.perms.items()
+            if not name.startswith(RETRY_PREFIX)
+        ]
+
+    @property
+    def group_perms(self) -> list[str]:
+        """The listed permissions of groups, written name=permission."""
+        return [
+            f"{name.removeprefix(RETRY_PREFIX)}={permission_text(perm)}"
+            for name, perm in self.perms.items()
+            if name.startswith(RETRY_PREFIX)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,11 @@ class Acl1Files:
         """The version of each file with content, by path."""
         return {path: file.version for path, file in self._files.items() if file.version}
 
+    @property
+    def contents(self) -> tuple[AclFile, ...]:
+        """The content of each file in force, in the order of reading."""
+        return tuple(self._files.values())
+
     def start(self, now_ms: int) -> Acl1Rules:
         """Load the files for the first time. Raises RulesError or OSError."""
         with self._lock:

@@ -34,6 +34,11 @@ def parse_permission(text: str | None) -> Perm:
     return PERMISSIONS.get(text.strip(), Perm.DENY) if text is not None else Perm.DENY
 
 
+def permission_text(perm: Perm) -> str:
+    """The text of a granted permission; the inverse of `parse_permission`."""
+    return next(text for text, known in PERMISSIONS.items() if known == perm)
+
+
 def is_known_permission(text: str) -> bool:
     """Whether the text is one of the five permission words."""
     return text.strip() in PERMISSIONS

@@ -1,18 +1,27 @@
 """Access control of RocketMQ 4 (ACL 1.0): accounts, white list, versions of the files (50-54).
 
 Brokers answer the codes only with aclEnable=true; RocketMQ 5.3.3 and later refuse the codes.
+Gantry brokers also answer 60004 and 60005, which need no secret keys.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core_broker.client.admin.base import AdminBase
-from core_broker.remoting.bodies import ClusterAclConfig, DataVersion, decode_body
+from core_broker.remoting.bodies import (
+    AccessInventoryBody,
+    ClusterAclConfig,
+    DataVersion,
+    PlainAccessConfig,
+    decode_body,
+    encode_body,
+)
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.headers import (
     CreateAccessConfigRequestHeader,
     DeleteAccessConfigRequestHeader,
     GetBrokerAclConfigResponseHeader,
+    UpdateAccessAccountRequestHeader,
     UpdateGlobalWhiteAddrsConfigRequestHeader,
 )
 
@@ -57,6 +66,21 @@ class AccessAdmin(AdminBase):
             group_perms=_joined(account.group_perms),
         )
         await self._ask(addr, RequestCode.UPDATE_AND_CREATE_ACL_CONFIG, header)
+
+    async def put_access_account(self, addr: str, account: PlainAccessConfig) -> None:
+        """Create or change an account on one Gantry broker; the broker must offer the code.
+
+        Absent fields keep their values, the secret key too; empty lists and texts replace.
+        """
+        header = UpdateAccessAccountRequestHeader(access_key=account.access_key or "")
+        body = encode_body(account)
+        await self._ask(addr, RequestCode.UPDATE_ACCESS_ACCOUNT, header, body)
+
+    async def access_inventory(self, addr: str) -> AccessInventoryBody:
+        """Accounts without secret keys, and white lists by file, of one Gantry broker; the broker
+        must offer the code."""
+        code = RequestCode.GET_ACCESS_INVENTORY
+        return await self._ask_body(AccessInventoryBody, addr, code)
 
     async def delete_access_account(self, addr: str, access_key: str) -> None:
         header = DeleteAccessConfigRequestHeader(access_key=access_key)

@@ -11,6 +11,9 @@ Attributes are the JSON members in snake_case; None is an absent member.
 """
 
 from core_broker.remoting.bodies.auth import (
+    AccessEntry,
+    AccessFile,
+    AccessInventoryBody,
     AclInfo,
     ClusterAclConfig,
     PlainAccessConfig,
@@ -134,6 +137,9 @@ __all__ = [
     "PERM_READ",
     "PERM_WRITE",
     "SUBSCRIBE_ALL",
+    "AccessEntry",
+    "AccessFile",
+    "AccessInventoryBody",
     "AclInfo",
     "BloomFilterData",
     "BrokerData",

@@ -89,6 +89,7 @@ from core_broker.remoting.headers.manage import (
     QuerySubscriptionByConsumerRequestHeader,
     QueryTopicConsumeByWhoRequestHeader,
     QueryTopicsByConsumerRequestHeader,
+    UpdateAccessAccountRequestHeader,
     UpdateGlobalWhiteAddrsConfigRequestHeader,
     ViewBrokerStatsDataRequestHeader,
 )
@@ -178,6 +179,7 @@ __all__ = [
     "SendMessageResponseHeader",
     "UnRegisterBrokerRequestHeader",
     "UnregisterClientRequestHeader",
+    "UpdateAccessAccountRequestHeader",
     "UpdateAclRequestHeader",
     "UpdateConsumerOffsetRequestHeader",
     "UpdateGlobalWhiteAddrsConfigRequestHeader",

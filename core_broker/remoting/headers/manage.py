@@ -174,6 +174,12 @@ class DeleteAccessConfigRequestHeader(Header):
     access_key: str
 
 
+class UpdateAccessAccountRequestHeader(Header):
+    """Request of UPDATE_ACCESS_ACCOUNT (60005); the body is the PlainAccessConfig."""
+
+    access_key: str
+
+
 class UpdateGlobalWhiteAddrsConfigRequestHeader(Header):
     """Request of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
 

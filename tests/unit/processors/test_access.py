@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,6 +22,8 @@ DELETE = RequestCode.DELETE_ACL_CONFIG
 ADDRESSES = RequestCode.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG
 VERSIONS = RequestCode.GET_BROKER_CLUSTER_ACL_INFO
 ACCOUNTS = RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG
+INVENTORY = RequestCode.GET_ACCESS_INVENTORY
+PUT = RequestCode.UPDATE_ACCESS_ACCOUNT
 SECRET = "a-very-secret-key"
 FILE = f"""\
 # The harness has a white address: the tests change accounts without a signature.
@@ -42,6 +45,8 @@ accounts:
         (ADDRESSES, {"globalWhiteAddrs": "10.0.0.*"}, 211),
         (VERSIONS, {}, ResponseCode.SYSTEM_ERROR),
         (ACCOUNTS, {}, ResponseCode.SYSTEM_ERROR),
+        (INVENTORY, {}, ResponseCode.SYSTEM_ERROR),
+        (PUT, {"accessKey": "rocketmq"}, 209),
     ],
 )
 async def test_without_access_control_every_code_has_a_remark(
@@ -67,6 +72,18 @@ class Secured:
 
     async def ask(self, code: int, **fields: str) -> RemotingCommand:
         return await self.broker.ask(code, fields)
+
+    async def put(self, access_key: str, **members: Any) -> RemotingCommand:
+        """UPDATE_ACCESS_ACCOUNT with the members as body."""
+        body = json.dumps(members).encode()
+        return await self.broker.ask(PUT, {"accessKey": access_key}, body=body)
+
+    async def inventory(self) -> dict[str, Any]:
+        """The answer of GET_ACCESS_INVENTORY; no answer has a secret key."""
+        body = bytes((await self.accepted(INVENTORY)).body)
+        assert SECRET.encode() not in body
+        found: dict[str, Any] = json.loads(body)
+        return found
 
     async def accepted(self, code: int, **fields: str) -> RemotingCommand:
         response = await self.ask(code, **fields)
@@ -132,6 +149,88 @@ async def test_the_white_list_keeps_patterns_in_braces_together(secured: Secured
         ADDRESSES, globalWhiteAddrs="127.0.0.1", aclFileFullPath=str(secured.path)
     )
     assert [each.text for each in secured.files.rules.white_list] == ["127.0.0.1"]
+
+
+async def test_the_inventory_has_accounts_and_white_lists_without_secrets(secured: Secured) -> None:
+    more = secured.path.parent / "acl/more.yml"
+    more.parent.mkdir()
+    more.write_text(
+        f"globalWhiteRemoteAddresses: ['10.1.*.*']\naccounts:\n- accessKey: account2\n"
+        f"  secretKey: {SECRET}\n  defaultGroupPerm: SUB\n  groupPerms: [G=SUB|PUB]\n"
+    )
+    secured.gate.use_acl1(secured.files.start(2_000))
+    found = await secured.inventory()
+    assert found["defaultFile"] == str(secured.path)
+    assert "problem" not in found or found["problem"] is None
+    lists = [(each["path"], each["globalWhiteRemoteAddresses"]) for each in found["files"]]
+    assert lists == [(str(more), ["10.1.*.*"]), (str(secured.path), ["127.0.0.1"])]
+    assert found["accounts"] == [
+        {
+            "accessKey": "account2",
+            "file": str(more),
+            "whiteRemoteAddress": "",
+            "admin": False,
+            "defaultTopicPerm": "DENY",
+            "defaultGroupPerm": "SUB",
+            "topicPerms": [],
+            "groupPerms": ["G=PUB|SUB"],
+        },
+        {
+            "accessKey": "account1",
+            "file": str(secured.path),
+            "whiteRemoteAddress": "10.0.0.1",
+            "admin": True,
+            "defaultTopicPerm": "DENY",
+            "defaultGroupPerm": "DENY",
+            "topicPerms": ["A=PUB", "B=SUB"],
+            "groupPerms": [],
+        },
+    ]
+    more.write_text("accounts: [")
+    for _poll in range(2):
+        secured.files.poll(3_000)
+    assert str(more) in (await secured.inventory())["problem"]
+
+
+async def test_an_account_is_changed_without_its_secret_key(secured: Secured) -> None:
+    signed = secured.files.rules.accounts["account1"].signing_key.sign(b"content")
+    answer = await secured.put("account1", admin=True, topicPerms=[], whiteRemoteAddress="")
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+    (account,) = (await secured.inventory())["accounts"]
+    assert (account["topicPerms"], account["whiteRemoteAddress"]) == ([], "")
+    assert account["admin"] is True
+    assert secured.files.rules.accounts["account1"].signing_key.sign(b"content") == signed
+    assert secured.gate.generations == (secured.files.rules.generation,)
+
+    answer = await secured.put("account1", secretKey="another-secret-key")
+    assert answer.code == ResponseCode.SUCCESS, answer.remark
+    assert secured.files.rules.accounts["account1"].signing_key.sign(b"content") != signed
+
+
+@pytest.mark.parametrize(
+    ("access_key", "members", "text"),
+    [
+        ("account2", {}, "secretKey=*** cannot be null"),
+        ("account1", {"secretKey": "short1"}, "secretKey=*** cannot be"),
+        ("account1", {"secretKey": ""}, "secretKey=*** cannot be"),
+        ("account1", {"topicPerms": ["T"]}, "Parse Resource format error for T."),
+        ("account1", {"topicPerms": [""]}, "Parse Resource format error for ."),
+        ("account1", {"groupPerms": ["G=ANY"]}, "Parse resource permission error for G=ANY."),
+        ("account1", {"groupPerms": ["G\n=SUB"]}, "printable characters only"),
+        ("account1", {"topicPerms": ["T=SUB"] * 10_001}, "more than 10000 permissions"),
+        ("account1", {"defaultGroupPerm": "sub"}, "Parse resource permission error for sub."),
+        ("account1", {"whiteRemoteAddress": "localhost"}, "'localhost' is not valid"),
+        ("account1", {"topicPerms": "T=SUB"}, ""),
+        ("account1", {"admin": []}, ""),
+    ],
+)
+async def test_a_bad_account_changes_nothing(
+    secured: Secured, access_key: str, members: dict[str, Any], text: str
+) -> None:
+    answer = await secured.put(access_key, **members)
+    assert answer.code != ResponseCode.SUCCESS
+    assert text in (answer.remark or "")
+    assert secured.path.read_text() == FILE
 
 
 async def test_versions_go_up_with_every_command(secured: Secured) -> None:

@@ -36,10 +36,12 @@ _pack_length = Struct(">I").pack
 class AdmittedAccount:
     """An account at one address: the key of its signatures, and its admitted resources."""
 
-    __slots__ = ("resources", "signing_key")
+    __slots__ = ("kernel_key", "resources", "signing_key")
 
     def __init__(self, signing_key: SigningKey) -> None:
         self.signing_key = signing_key
+        #: The kernel's form of the signing key, made by kernel/guard.py at the first use.
+        self.kernel_key: object = None
         self.resources: set[bytes] = set()
 
 

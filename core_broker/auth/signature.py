@@ -25,6 +25,9 @@ UNSIGNED_FIELDS: Final = (
     frozenset({SECURITY_TOKEN}),
 )
 
+#: Longer keys are hashed (RFC 2104).
+_BLOCK_BYTES: Final = 64
+
 
 class SigningKey:
     """The secret key of an account, with the HMAC's first blocks computed once.
@@ -32,10 +35,13 @@ class SigningKey:
     The key appears neither in ``repr`` nor in logs, and is not pickled.
     """
 
-    __slots__ = ("_prepared",)
+    __slots__ = ("_block", "_prepared")
 
     def __init__(self, secret_key: str) -> None:
-        self._prepared = hmac.new(_utf8(secret_key), digestmod=sha1)
+        key = _utf8(secret_key)
+        # The rule of HMAC, which does not need a hash without collisions.
+        self._block = key if len(key) <= _BLOCK_BYTES else sha1(key).digest()  # noqa: S324
+        self._prepared = hmac.new(key, digestmod=sha1)
 
     def sign(self, signed_fields: bytes, body: bytes | memoryview = b"") -> str:
         """The Base64 signature of the joined field values and the body."""
@@ -45,11 +51,9 @@ class SigningKey:
             mac.update(body)
         return b64encode(mac.digest()).decode()
 
-    def digest(self, content: bytes) -> bytes:
-        """The HMAC of signed bytes: field values and body."""
-        mac = self._prepared.copy()
-        mac.update(content)
-        return mac.digest()
+    def block(self) -> bytes:
+        """Return the secret key as HMAC uses the key: one block of SHA-1 at most."""
+        return self._block
 
     def accepts(self, fields: Mapping[str, str], body: bytes | memoryview) -> bool:
         """Whether the request has the signature of this key.

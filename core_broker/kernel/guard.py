@@ -7,18 +7,19 @@ the slow path, where the gate decides; so the guard never refuses, and needs no 
 The signature is compatible with RocketMQ's AclUtils.combineRequestContent and AclSigner.
 """
 
-from binascii import b2a_base64
-
 import cython
 from cython.cimports.core_broker.kernel.fields import (
     GROUP_FIELD,
     TOPIC_FIELD,
     NamedHeader,
 )
+from cython.cimports.core_broker.kernel.hmac_sha1 import DIGEST_BYTES, DIGEST_ROOM, HmacKey
 from cython.cimports.core_broker.kernel.octets import Text, put32, put_decimal, same
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
+from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.string import memcmp, memcpy
+
+from core_broker.kernel.hmac_sha1 import AVAILABLE
 
 SEND_V2 = cython.declare(cython.int, 310)
 SEND_BATCH = cython.declare(cython.int, 320)
@@ -52,29 +53,41 @@ class SignedHeader(NamedHeader):
         NamedHeader._note(self, name, value)
 
     def sort(self):
-        """Sort the ext fields by name; false for too many fields, or two with the same name."""
+        """Sort the ext fields by name; false for too many fields, or two with the same name.
+
+        Clients write the fields of a request always in the same order, so the previous order is
+        tried first.
+        """
         name: Text
-        value: Text
-        order: cython.int
+        difference: cython.int
         i: cython.int
         k: cython.int
         if self.count > SIGNED_FIELDS_MAX:
             return False
-        for i in range(1, self.count):
+        if self.count == self._sorted_count and self._is_sorted():
+            return True
+        self._sorted_count = 0
+        for i in range(self.count):
             name = self.names[i]
-            value = self.values[i]
             k = i
             while k > 0:
-                order = compare(self.names[k - 1], name)
-                if order == 0:
+                difference = compare(self.names[self.order[k - 1]], name)
+                if difference == 0:
                     return False
-                if order < 0:
+                if difference < 0:
                     break
-                self.names[k] = self.names[k - 1]
-                self.values[k] = self.values[k - 1]
+                self.order[k] = self.order[k - 1]
                 k -= 1
-            self.names[k] = name
-            self.values[k] = value
+            self.order[k] = i
+        self._sorted_count = self.count
+        return True
+
+    def _is_sorted(self):
+        """Return true when `order` puts the names in ascending order, without equal names."""
+        i: cython.int
+        for i in range(1, self.count):
+            if compare(self.names[self.order[i - 1]], self.names[self.order[i]]) >= 0:
+                return False
         return True
 
 
@@ -89,81 +102,54 @@ class Guard:
         self.header = SignedHeader()
         self._accounts = admissions.accounts
         self._white_addresses = admissions.white_addresses
+        self._who = self._what = b""
 
     def passes(self, address, body, body_bytes):
         """Return true for the request of `header` when the gate would admit the request."""
         header: SignedHeader = self.header
         account: Text
-        signature: Text
+        signature: cython.int = -1
         i: cython.int
-        different: cython.int = 0
-        buffer: uint8_t[1024]
-        at: cython.pointer(uint8_t) = buffer
-        if address in self._white_addresses:
+        if self._white_addresses and address in self._white_addresses:
             return True
         if header.count == 0 or not header.sort():
             return False
-        account.p = signature.p = cython.NULL
-        account.n = signature.n = 0
+        account.p = cython.NULL
+        account.n = 0
         for i in range(header.count):
             if same(header.names[i], b"AccessKey", 9):
                 account = header.values[i]
             elif same(header.names[i], b"Signature", 9):
-                signature = header.values[i]
-        if account.p == cython.NULL or signature.p == cython.NULL:
+                signature = i
+        if account.p == cython.NULL or signature < 0:
             return False
-        if signature.n != SIGNATURE_CHARS or len(address) + account.n + 8 > KEY_BYTES_MAX:
+        if header.values[signature].n != SIGNATURE_CHARS:
             return False
+        admitted = self._admitted(address, account, header.values[signature])
+        return admitted is not None and self._verify(admitted, signature, body, body_bytes)
+
+    def _admitted(self, address, account, signature):
+        """Return the AdmittedAccount of a request whose resources were admitted, or None."""
+        buffer: uint8_t[KEY_BYTES_MAX]
+        at: cython.pointer(uint8_t) = buffer
+        if len(address) + account.n + 8 > KEY_BYTES_MAX:
+            return None
         put32(at, cython.cast(uint32_t, len(address)))
         memcpy(at + 4, PyBytes_AS_STRING(address), len(address))
         at += 4 + len(address)
         put32(at, account.n)
         memcpy(at + 4, account.p, account.n)
         at += 4 + account.n
-        who: bytes = PyBytes_FromStringAndSize(
-            cython.cast(cython.p_char, cython.address(buffer[0])), at - cython.address(buffer[0])
-        )
-        admitted = self._accounts.get(who)
-        if admitted is None or self._resources(signature) not in admitted.resources:
-            return False
-        expected: bytes = b2a_base64(
-            admitted.signing_key.digest(self._content(body, body_bytes)), newline=False
-        )
-        text: cython.pointer(uint8_t) = cython.cast(
-            cython.pointer(uint8_t), PyBytes_AS_STRING(expected)
-        )
-        if len(expected) != SIGNATURE_CHARS:
-            return False
-        for i in range(SIGNATURE_CHARS):  # the time must not depend on the first difference
-            different |= text[i] ^ signature.p[i]
-        return different == 0
+        self._who = as_bytes(self._who, buffer, at - cython.address(buffer[0]))
+        admitted = self._accounts.get(self._who)
+        if admitted is None or not self._has_resources(admitted.resources, signature):
+            return None
+        return admitted
 
-    def _content(self, body, body_bytes):
-        """Return the signed bytes: all field values but the Signature, by name, and the body."""
+    def _has_resources(self, resources, signature):
+        """Return true when code, and topic and group or a heartbeat's signature, are in a set."""
         header: SignedHeader = self.header
-        size: int64_t = body_bytes
-        i: cython.int
-        for i in range(header.count):
-            if not same(header.names[i], b"Signature", 9):
-                size += header.values[i].n
-        content: bytes = PyBytes_FromStringAndSize(cython.NULL, size)
-        at: cython.pointer(uint8_t) = cython.cast(
-            cython.pointer(uint8_t), PyBytes_AS_STRING(content)
-        )
-        for i in range(header.count):
-            if not same(header.names[i], b"Signature", 9):
-                memcpy(at, header.values[i].p, header.values[i].n)
-                at += header.values[i].n
-        memcpy(at, body, body_bytes)
-        return content
-
-    def _resources(self, signature):
-        """Return code, and topic and group or a heartbeat's signature, as one key.
-
-        Empty bytes are for a request of the slow path.
-        """
-        header: SignedHeader = self.header
-        buffer: uint8_t[1024]
+        buffer: uint8_t[KEY_BYTES_MAX]
         at: cython.pointer(uint8_t) = buffer
         end: cython.pointer(uint8_t)
         topic: Text = header.fields[1]
@@ -172,13 +158,13 @@ class Guard:
         if has_group:
             topic = header.fields[TOPIC_FIELD]
             if group.p == cython.NULL:
-                return b""
+                return False
         elif header.code == HEART_BEAT:
             topic = signature
         elif header.code != SEND_V2 and header.code != SEND_BATCH:
-            return b""
+            return False
         if topic.p == cython.NULL or topic.n + (group.n if has_group else 0) + 64 > KEY_BYTES_MAX:
-            return b""
+            return False
         end = put_decimal(at + 4, header.code)
         put32(at, cython.cast(uint32_t, end - at - 4))
         put32(end, topic.n)
@@ -188,7 +174,35 @@ class Guard:
             put32(end, group.n)
             memcpy(end + 4, group.p, group.n)
             end += 4 + group.n
-        return PyBytes_FromStringAndSize(cython.cast(cython.p_char, at), end - at)
+        self._what = as_bytes(self._what, at, end - at)
+        return self._what in resources
+
+    def _verify(self, admitted, signature, body, body_bytes):
+        """Verify a signature over the values of all other fields, by name, and the body."""
+        header: SignedHeader = self.header
+        presented: Text = header.values[signature]
+        digest: uint8_t[DIGEST_ROOM]
+        text: uint8_t[SIGNATURE_CHARS]
+        different: cython.int = 0
+        i: cython.int
+        k: cython.int
+        if admitted.kernel_key is None:
+            if not AVAILABLE:
+                return False
+            admitted.kernel_key = HmacKey(admitted.signing_key.block())
+        key: HmacKey = admitted.kernel_key
+        if not key.begin():
+            return False
+        for i in range(header.count):
+            k = header.order[i]
+            if k != signature and not key.add(header.values[k].p, header.values[k].n):
+                return False
+        if not key.end(body, body_bytes, digest):
+            return False
+        put_base64(text, digest)
+        for i in range(SIGNATURE_CHARS):  # the time must not depend on the first difference
+            different |= text[i] ^ presented.p[i]
+        return different == 0
 
 
 @cython.cfunc
@@ -197,5 +211,43 @@ class Guard:
 @cython.exceptval(check=False)
 def compare(a: Text, b: Text) -> cython.int:
     """Compare two names of ASCII as Java compares strings."""
-    order: cython.int = memcmp(a.p, b.p, min(a.n, b.n))
+    order: cython.int
+    if a.n and b.n and a.p[0] != b.p[0]:
+        return a.p[0] - b.p[0]
+    order = memcmp(a.p, b.p, min(a.n, b.n))
     return order if order else a.n - b.n
+
+
+@cython.cfunc
+@cython.inline
+def as_bytes(last: bytes, at: cython.pointer(uint8_t), count: cython.Py_ssize_t) -> bytes:
+    """Return `count` bytes; `last`, which knows its hash, when they are equal."""
+    if len(last) == count and memcmp(PyBytes_AS_STRING(last), at, count) == 0:
+        return last
+    return PyBytes_FromStringAndSize(cython.cast(cython.p_char, at), count)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def put_base64(to: cython.pointer(uint8_t), digest: cython.pointer(uint8_t)) -> cython.void:
+    """Write a digest as Base64; the byte behind the digest becomes 0."""
+    alphabet: cython.p_const_char = (
+        b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    )
+    bits: uint32_t
+    i: cython.int
+    digest[DIGEST_BYTES] = 0
+    for i in range(0, DIGEST_BYTES, 3):
+        bits = (
+            (cython.cast(uint32_t, digest[i]) << 16)
+            | (cython.cast(uint32_t, digest[i + 1]) << 8)
+            | digest[i + 2]
+        )
+        to[0] = alphabet[(bits >> 18) & 63]
+        to[1] = alphabet[(bits >> 12) & 63]
+        to[2] = alphabet[(bits >> 6) & 63]
+        to[3] = alphabet[bits & 63]
+        to += 4
+    to[-1] = b"="

@@ -1,10 +1,12 @@
 """Load scenarios, and the load generator that runs them.
 
-The generator is loadgen.c, one thread with one epoll, compiled on first use; it needs a C compiler.
-This module builds the requests once; the generator replaces only their unique keys.
+The generator is loadgen.c, one thread with one epoll, compiled on first use; it needs a C compiler,
+and for TLS the headers of OpenSSL. This module builds the requests once; the generator replaces
+only their unique keys, and signs.
 """
 
 import json
+import os
 import shutil
 import struct
 import subprocess
@@ -26,8 +28,10 @@ from benchmarks.requests import (
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("loadgen.c")
-INCLUDED = [SOURCE.with_name(name) for name in ("histogram.h", "hmac_sha1.h")]
-PROGRAM = ROOT / "var" / "bench" / "loadgen"
+INCLUDED = [SOURCE.with_name(name) for name in ("histogram.h", "hmac_sha1.h", "transport.h")]
+PROGRAMS = ROOT / "var" / "bench"
+#: Options of the compiler for a generator with TLS.
+TLS_OPTIONS = ("-DTLS", "-lssl", "-lcrypto")
 #: Maximum messages of a run: no limit in practice.
 MESSAGES_MAX = 10**12
 
@@ -42,6 +46,8 @@ class Scenario:
     in_flight: int
     template: Callable[[int], Template]
     templates: int = QUEUES
+    #: All connections have TLS 1.3, with the cipher of transport.h.
+    tls: bool = False
 
 
 SCENARIOS = {
@@ -57,6 +63,16 @@ SIGNED = {
     "signed-64x1": Scenario(64, 1, signed_send_template),
     "signed-1x64": Scenario(1, 64, signed_send_template),
 }
+#: Sends with TLS: every broker accepts TLS, by default with a certificate made for the run.
+TLS = {
+    "tls-64x1": Scenario(64, 1, send_template, tls=True),
+    "tls-1x64": Scenario(1, 64, send_template, tls=True),
+}
+#: Signed sends with TLS.
+TLS_SIGNED = {
+    "tls-signed-64x1": Scenario(64, 1, signed_send_template, tls=True),
+    "tls-signed-1x64": Scenario(1, 64, signed_send_template, tls=True),
+}
 #: Scenarios with other broker settings.
 VARIANTS = {
     "sync-64x1": ("send-64x1", "flushDiskType=SYNC_FLUSH\n"),
@@ -64,20 +80,29 @@ VARIANTS = {
 }
 
 
-def compile_generator() -> Path:
+def compile_generator(*, tls: bool = False) -> Path:
     """Compile the generator unless the binary is newer than the source; exits without a C
-    compiler.
+    compiler, or with TLS without the headers of OpenSSL.
     """
+    program = PROGRAMS / ("loadgen-tls" if tls else "loadgen")
     changed = max(file.stat().st_mtime for file in (SOURCE, *INCLUDED))
-    if not PROGRAM.exists() or PROGRAM.stat().st_mtime < changed:
+    if not program.exists() or program.stat().st_mtime < changed:
         compiler = shutil.which("cc") or shutil.which("gcc")
         if compiler is None:
             sys.exit(
                 "The load generator is a C program: install a C compiler (apt-get install gcc)."
             )
-        PROGRAM.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run([compiler, "-O2", "-o", PROGRAM, SOURCE], check=True)
-    return PROGRAM
+        program.parent.mkdir(parents=True, exist_ok=True)
+        # Several processes may compile at the same time.
+        new = program.with_suffix(f".{os.getpid()}")
+        command = [compiler, "-O2", "-o", new, SOURCE, *(TLS_OPTIONS if tls else ())]
+        done = subprocess.run(command, check=False, stderr=subprocess.PIPE)
+        if done.returncode:
+            hint = " Loads with TLS need OpenSSL (apt-get install libssl-dev)." if tls else ""
+            errors = done.stderr[-2000:].decode(errors="replace")
+            sys.exit(f"The load generator was not compiled.{hint}\n{errors}")
+        new.replace(program)
+    return program
 
 
 def run(
@@ -123,7 +148,7 @@ def begin(
     host, _, port = addr.rpartition(":")
     shape = (scenario.connections, scenario.in_flight, seconds, messages_max, rate)
     process = subprocess.Popen(
-        [compile_generator(), host, port, *map(str, shape)],
+        [compile_generator(tls=scenario.tls), host, port, *map(str, shape)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

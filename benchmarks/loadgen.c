@@ -2,6 +2,8 @@
  *
  *     loadgen HOST PORT CONNECTIONS IN_FLIGHT SECONDS MESSAGES_MAX RATE < templates
  *
+ * Compiled with -DTLS, all connections have TLS (transport.h).
+ *
  * RATE 0 is a closed loop: each response triggers the next request. Any other RATE is an open loop:
  * RATE requests per second are due even when the server falls behind, and a latency starts at the
  * due time of its request.
@@ -23,22 +25,19 @@
  * meaningless. */
 
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "histogram.h"
 #include "hmac_sha1.h"
+#include "transport.h"
 
 #define KEY "KEYKEYKEYKEYKEYK"
 #define KEY_BYTES 16
@@ -69,7 +68,8 @@ struct template {
 };
 
 struct connection {
-    int fd, is_done;
+    struct transport transport;
+    int is_done;
     struct template *template;
     uint64_t offset;
     uint64_t asked_ns[IN_FLIGHT_MAX]; /* a ring */
@@ -202,7 +202,7 @@ static void add_request(struct connection *c, uint64_t due_ns) {
 static void push(struct connection *c) {
     size_t sent = 0;
     while (sent < c->out_bytes) {
-        ssize_t n = send(c->fd, c->out + sent, c->out_bytes - sent, MSG_NOSIGNAL);
+        ssize_t n = write_some(&c->transport, c->out + sent, c->out_bytes - sent);
         if (n < 0 && errno == EAGAIN) break;
         if (n < 0) die("sending failed");
         sent += n;
@@ -212,7 +212,7 @@ static void push(struct connection *c) {
     int wants_out = c->out_bytes > 0;
     if (wants_out != c->wants_out) {
         struct epoll_event e = {EPOLLIN | (wants_out ? EPOLLOUT : 0), {.ptr = c}};
-        if (epoll_ctl(poll_fd, EPOLL_CTL_MOD, c->fd, &e)) die("epoll_ctl");
+        if (epoll_ctl(poll_fd, EPOLL_CTL_MOD, c->transport.fd, &e)) die("epoll_ctl");
         c->wants_out = wants_out;
     }
 }
@@ -264,36 +264,32 @@ static void hear(struct connection *c, const uint8_t *header, uint32_t bytes, co
 }
 
 static void receive(struct connection *c) {
-    ssize_t n = recv(c->fd, c->in + c->in_bytes, IN_BYTES - c->in_bytes, 0);
-    if (n < 0 && errno == EAGAIN) return;
-    if (n <= 0) die("the server closed the connection");
-    c->in_bytes += n;
-    uint8_t *at = c->in, *end = c->in + c->in_bytes;
-    while (end - at >= 8 && (size_t)(end - at) >= 4 + (size_t)get32(at)) {
-        hear(c, at + 8, get32(at + 4) & 0xFFFFFF, at + 4 + get32(at));
-        at += 4 + get32(at);
-    }
-    c->in_bytes = end - at;
-    memmove(c->in, at, c->in_bytes);
+    do {
+        ssize_t n = read_some(&c->transport, c->in + c->in_bytes, IN_BYTES - c->in_bytes);
+        if (n < 0 && errno == EAGAIN) return;
+        if (n <= 0) die("the server closed the connection");
+        c->in_bytes += n;
+        uint8_t *at = c->in, *end = c->in + c->in_bytes;
+        while (end - at >= 8 && (size_t)(end - at) >= 4 + (size_t)get32(at)) {
+            hear(c, at + 8, get32(at + 4) & 0xFFFFFF, at + 4 + get32(at));
+            at += 4 + get32(at);
+        }
+        c->in_bytes = end - at;
+        memmove(c->in, at, c->in_bytes);
+    } while (has_more(&c->transport));
 }
 
 /* -- the run -- */
 
 static void open_connections(const char *host, int port, int count) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
-    if (inet_pton(AF_INET, host, &to.sin_addr) != 1) die("HOST is no address");
     connections = calloc(count, sizeof *connections);
     for (int i = 0; i < count; i++) {
         struct connection *c = &connections[i];
-        int one = 1;
-        c->fd = socket(AF_INET, SOCK_STREAM, 0);
-        if (c->fd < 0 || connect(c->fd, (void *)&to, sizeof to)) die("cannot connect");
-        setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        fcntl(c->fd, F_SETFL, O_NONBLOCK);
+        open_transport(&c->transport, host, port);
         c->template = &templates[i % template_count];
         c->in = malloc(IN_BYTES);
         struct epoll_event e = {EPOLLIN, {.ptr = c}};
-        if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->fd, &e)) die("epoll_ctl");
+        if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, c->transport.fd, &e)) die("epoll_ctl");
     }
 }
 

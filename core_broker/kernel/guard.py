@@ -221,7 +221,7 @@ def compare(a: Text, b: Text) -> cython.int:
 @cython.cfunc
 @cython.inline
 def as_bytes(last: bytes, at: cython.pointer(uint8_t), count: cython.Py_ssize_t) -> bytes:
-    """Return `count` bytes; `last`, which knows its hash, when they are equal."""
+    """Return `count` bytes; `last` when equal, whose hash is known."""
     if len(last) == count and memcmp(PyBytes_AS_STRING(last), at, count) == 0:
         return last
     return PyBytes_FromStringAndSize(cython.cast(cython.p_char, at), count)
@@ -250,4 +250,4 @@ def put_base64(to: cython.pointer(uint8_t), digest: cython.pointer(uint8_t)) -> 
         to[2] = alphabet[(bits >> 6) & 63]
         to[3] = alphabet[bits & 63]
         to += 4
-    to[-1] = b"="
+    (to - 1)[0] = b"="

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.load import Scenario, run
+from benchmarks.load import Scenario, compile_generator, run
 from benchmarks.requests import (
     ACCOUNT,
     BODY_BYTES,
@@ -20,12 +20,14 @@ from benchmarks.requests import (
     signed_send_template,
 )
 from core_broker.auth.signature import ACCESS_KEY, SIGNATURE, SigningKey
+from core_broker.config.tls import TlsSettings
 from core_broker.message.batch import decode_batch
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers.consume import PullMessageRequestHeader, PullMessageResponseHeader
 from core_broker.remoting.headers.produce import SendMessageRequestHeaderV2
 from core_broker.remoting.server import RemotingServer
+from core_broker.remoting.tls_server import ServerTls
 
 BACKLOG = 100
 
@@ -39,6 +41,7 @@ class FakeBroker:
         self.port = 0
         self.received: list[RemotingCommand] = []
         self.answer_code = 0
+        self.tls_opened = 0
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -47,15 +50,20 @@ class FakeBroker:
         assert self._ready.wait(10)
 
     def close(self) -> None:
+        if self._loop.is_closed():
+            return
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._loop.close()
 
     async def _run(self) -> None:
-        server = RemotingServer(self._dispatch, name="fake")
+        # TLS begins with the first byte of a connection; other connections are as without TLS.
+        tls = ServerTls(TlsSettings(), "fake")
+        server = RemotingServer(self._dispatch, name="fake", tls=tls)
         self.port = await server.listen("127.0.0.1", 0)
         self._ready.set()
         await self._stop.wait()
+        self.tls_opened = server.counters.tls_opened
         await server.close()
 
     def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -113,6 +121,23 @@ def test_signatures_of_every_length_modulo_the_block(broker: FakeBroker, body_by
     run(scenario, addr_of(broker), seconds=10, messages_max=1)
     (request,) = broker.received
     assert SigningKey(SECRET).accepts(request.ext_fields, request.body)
+
+
+@pytest.mark.parametrize(("connections", "in_flight"), [(8, 1), (1, 64)])
+def test_sends_with_tls(broker: FakeBroker, connections: int, in_flight: int) -> None:
+    try:
+        compile_generator(tls=True)
+    except SystemExit:
+        pytest.skip("a load with TLS needs OpenSSL's headers")
+    if shutil.which("openssl") is None:
+        pytest.skip("the certificate of the test mode needs the program openssl")
+    scenario = Scenario(connections, in_flight, signed_send_template, tls=True)
+    figures = run(scenario, addr_of(broker), seconds=60, messages_max=300)
+    assert figures["messages"] == len(broker.received) >= 300
+    key = SigningKey(SECRET)
+    assert all(key.accepts(each.ext_fields, each.body) for each in broker.received)
+    broker.close()
+    assert broker.tls_opened == connections
 
 
 def test_batches_count_their_messages(broker: FakeBroker) -> None:

@@ -17,7 +17,8 @@ from typing import Final
 
 import click
 
-from benchmarks.lake_sql import DAY_MS, fill_day
+from benchmarks.lake_sql import DAY_MS, fill_day, subscriptions
+from spark_jobs.jobs.subscriptions import write_subscriptions
 from trace.lake import DATASETS, HOUR_MS, Lake, Snapshot
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -59,11 +60,14 @@ def make_lake(lake: Lake, events: int, end_ms: int, days: int = DAYS) -> None:
     parts: dict[str, dict[int, list[int]]] = {
         dataset: {hour: [run] for hour, run, _path in lake.on_disk(dataset)} for dataset in DATASETS
     }
+    write_subscriptions(lake, 1, list(subscriptions(end_ms)))
     lake.commit(
         Snapshot(
             topic="RMQ_SYS_TRACE_TOPIC",
             run=1,
             committed_ms=end_ms,
+            subscriptions_run=1,
+            subscriptions_ms=end_ms,
             watermark_ms=end_ms,
             parts=parts,
             messages=counted // 4,

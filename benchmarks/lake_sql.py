@@ -1,23 +1,37 @@
 """A day of synthetic traffic as tables of a trace lake, created by DuckDB.
 
-A row of `message` is a message, a row of `delivery` a delivery to a group; the events are the
-records of both, and the tables are Spark's results for these events. Every value follows from the
-row number and the seed.
+A row of `message` is a message, a row of `delivery` a delivery to a group, a row of `missed` a
+message without an attempt of a group; the events are the records of messages and deliveries, and
+the tables are Spark's results for these events. Every value follows from the row number and the
+seed.
+
+Most groups miss one message of 200. The second group of every eighth topic has a tag filter, which
+rejects one message of three.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import duckdb
 
+from spark_jobs.tables.message_flow import LISTED_PER_HOUR_MAX
 from trace.latency import LOG_GAMMA
+from trace.subscriptions import Subscription, filter_of
 from trace.tables import TABLES, Table
 
 DAY_MS: Final = 86_400_000
 TOPICS: Final = 40
-#: One event of the send, and three events of deliveries on average.
-EVENTS_PER_MESSAGE: Final = 4
-SLOW_PER_HOUR: Final = 100
+#: One event of the send, and two events per delivery.
+EVENTS_PER_MESSAGE: Final = 3.75
+#: Topics with this remainder of the division by FILTERING have a group with a tag filter.
+FILTERING: Final = 8
+FILTER: Final = "tag-0 || tag-1"
+REJECTED: Final = "tag-2"
+#: Topics with a remainder other than 0 have two groups.
+GROUPS_MAX: Final = 2
+#: Age of the oldest message that groups have not passed yet, ms.
+LAG_MS: Final = DAY_MS
 
 _MESSAGES: Final = """
 CREATE OR REPLACE TEMP TABLE message AS
@@ -34,21 +48,32 @@ WITH drawn AS (
 SELECT *, 'topic-' || t AS topic, 'producer-' || t % 25 AS producer_group,
        CASE t % 10 WHEN 7 THEN 4 WHEN 3 THEN 3 WHEN 5 THEN 2 ELSE 0 END AS msg_type,
        1 + floor(-3 * ln((v + 1e-6) / 1.00001))::BIGINT AS cost_ms, w > 0.002 AS success,
-       200 + (i % 1800) AS bytes, printf('7F0000010000%012X%08X', i, $seed) AS msg_id
+       200 + (i % 1800) AS bytes, printf('7F0000010000%012X%08X', i, $seed) AS msg_id,
+       'tag-' || i % 3 AS tags
 FROM placed
+"""
+#: One row per message and group that subscribes to the topic.
+_EXPECTED: Final = f"""
+CREATE OR REPLACE TEMP TABLE expected AS
+SELECT m.*, g, 'group-' || t || '-' || g AS consumer_group, sent_ms + cost_ms AS stored_ms,
+       hash(i, g, $seed, 7) % 200 != 0
+           AND NOT (g = 1 AND t % {FILTERING} = 1 AND tags = '{REJECTED}') AS is_traced
+FROM message m, range({GROUPS_MAX}) AS groups(g) WHERE m.success AND g <= t % {GROUPS_MAX}
+"""
+_MISSED: Final = """
+CREATE OR REPLACE TEMP TABLE missed AS SELECT * FROM expected WHERE NOT is_traced AND msg_type != 3
 """
 _DELIVERIES: Final = """
 CREATE OR REPLACE TEMP TABLE delivery AS
 WITH drawn AS (
-    SELECT m.*, g, 'group-' || t || '-' || g AS consumer_group,
-           exp(3 + 1.2 * sqrt(-2 * ln((1 + hash(i, g, $seed, 3) % 1000003) / 1000004.0))
+    SELECT *, exp(3 + 1.2 * sqrt(-2 * ln((1 + hash(i, g, $seed, 3) % 1000003) / 1000004.0))
                  * cos(6.2831853 * (hash(i, g, $seed, 4) % 1000003) / 1000003.0)
            )::BIGINT AS latency_ms,
            1 + (hash(i, g, 5) % 40)::BIGINT AS duration_ms,
            hash(i, g, 6) % 1000 >= 20 AS first_success
-    FROM message m, range(2) AS groups(g) WHERE m.success AND g <= t % 2 AND i % 100000 != 7
+    FROM expected WHERE is_traced
 )
-SELECT *, sent_ms + cost_ms AS stored_ms, sent_ms + cost_ms + latency_ms AS start_ms,
+SELECT *, stored_ms + latency_ms AS start_ms,
        cost_ms + latency_ms + duration_ms AS end_to_end_ms
 FROM drawn
 """
@@ -59,7 +84,7 @@ _BUCKET: Final = "CASE WHEN {0} > 1 THEN ceil(ln({0}) / {1})::INT ELSE 0 END AS 
 _EVENTS: Final = """
 SELECT 'bench' AS broker, (i % 4)::INT AS queue_id, i AS queue_offset, 0 AS record_index,
        sent_ms AS stored_ms, 'Pub' AS kind, sent_ms AS event_ms, producer_group AS group_name,
-       topic, msg_id, bytes AS body_bytes, cost_ms, msg_type::BIGINT AS msg_type, success
+       topic, msg_id, tags, bytes AS body_bytes, cost_ms, msg_type::BIGINT AS msg_type, success
 FROM message
 UNION ALL BY NAME
 SELECT 'bench' AS broker, (i % 4)::INT AS queue_id, i AS queue_offset, 1 AS record_index,
@@ -113,18 +138,28 @@ SELECT start_ms // 3600000 * 3600000 AS hour_ms, producer_group, topic, consumer
        count(*) FILTER (NOT first_success) AS failures, 0 AS dead_letters, 0 AS untraced,
        min(start_ms) AS first_ms, max(start_ms) AS last_ms
 FROM delivery GROUP BY ALL
+UNION ALL BY NAME
+SELECT stored_ms // 3600000 * 3600000 AS hour_ms, producer_group, topic, consumer_group,
+       0 AS messages, 0 AS bytes, 0 AS attempts, 0 AS failures, 0 AS dead_letters,
+       count(*) AS untraced, min(stored_ms) AS first_ms, max(stored_ms) AS last_ms
+FROM missed GROUP BY ALL
 """
 _SLOW: Final = f"""
 SELECT start_ms AS at_ms, 'slow' AS reason, {_KEYS}, msg_id, stored_ms, start_ms, latency_ms,
        end_to_end_ms, duration_ms, 1 AS attempts, first_success AS success
 FROM delivery
-QUALIFY row_number() OVER (PARTITION BY start_ms // 3600000 ORDER BY latency_ms DESC)
-        <= {SLOW_PER_HOUR}
+QUALIFY row_number() OVER (PARTITION BY start_ms // 3600000, consumer_group
+                           ORDER BY latency_ms DESC, msg_id) <= {LISTED_PER_HOUR_MAX}
 UNION ALL BY NAME
-SELECT sent_ms + cost_ms AS at_ms, 'untraced' AS reason, topic, producer_group,
-       'group-' || t || '-0' AS consumer_group, msg_type, msg_id, sent_ms + cost_ms AS stored_ms,
-       0 AS attempts
-FROM message WHERE success AND i % 100000 = 7
+SELECT stored_ms AS at_ms, 'untraced' AS reason, {_KEYS}, msg_id, tags, stored_ms, 0 AS attempts
+FROM missed
+QUALIFY row_number() OVER (PARTITION BY stored_ms // 3600000, consumer_group, tags
+                           ORDER BY stored_ms, msg_id) <= {LISTED_PER_HOUR_MAX}
+"""
+_UNTRACED: Final = f"""
+SELECT stored_ms // 60000 * 60000 AS minute_ms, {_KEYS}, tags, count(*) AS messages,
+       min(stored_ms) AS first_ms, max(stored_ms) AS last_ms
+FROM missed GROUP BY ALL
 """
 _SELECTS: Final = {
     "events": _EVENTS,
@@ -132,17 +167,20 @@ _SELECTS: Final = {
     "latency": _LATENCY,
     "edges": _EDGES,
     "slow": _SLOW,
+    "untraced": _UNTRACED,
 }
 
 
 def fill_day(root: Path, begin_ms: int, events: int, *, seed: int) -> int:
     """Write the tables of one day below `root` as run 1; returns the number of events."""
-    messages = events // EVENTS_PER_MESSAGE
+    messages = int(events / EVENTS_PER_MESSAGE)
     connection = duckdb.connect(":memory:")
     try:
         given = {"seed": seed, "messages": messages}
         connection.execute(_MESSAGES, {**given, "begin": begin_ms, "topics": TOPICS})
+        connection.execute(_EXPECTED, {"seed": seed})
         connection.execute(_DELIVERIES, {"seed": seed})
+        connection.execute(_MISSED)
         # Deliveries after midnight belong to the files of the next day.
         end = {"end": begin_ms + DAY_MS}
         connection.execute("DELETE FROM delivery WHERE start_ms >= $end", end)
@@ -155,6 +193,17 @@ def fill_day(root: Path, begin_ms: int, events: int, *, seed: int) -> int:
         return int(row[0])
     finally:
         connection.close()
+
+
+def subscriptions(end_ms: int) -> Iterator[Subscription]:
+    """What the cluster said at `end_ms`: the filters of all groups, all LAG_MS behind."""
+    for t in range(TOPICS):
+        for g in range(1 + t % GROUPS_MAX):
+            is_filtering = g == 1 and t % FILTERING == 1
+            kind, expression, tags = filter_of("TAG", FILTER if is_filtering else "*")
+            names = f"topic-{t}", f"group-{t}-{g}"
+            consumed_ms = end_ms - LAG_MS
+            yield Subscription(*names, 0, None, kind, expression, tags, consumed_ms, end_ms)
 
 
 def _write(connection: duckdb.DuckDBPyConnection, root: Path, table: Table, select: str) -> None:

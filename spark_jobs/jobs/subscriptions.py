@@ -37,7 +37,7 @@ def with_subscriptions(
         return snapshot
     rows = merged(subscriptions_of(writer.lake, snapshot), found, now_ms, now_ms - KEPT_MS)
     run = writer.next_run()
-    replace_file(writer.lake.subscriptions_file(run), [_packed(rows)])
+    write_subscriptions(writer.lake, run, rows)
     snapshot = msgspec.structs.replace(
         snapshot, run=run, subscriptions_run=run, subscriptions_ms=now_ms
     )
@@ -55,11 +55,12 @@ def subscriptions_of(lake: Lake, snapshot: Snapshot) -> list[Subscription]:
     return [Subscription(**row) for row in table.to_pylist()]
 
 
-def _packed(rows: list[Subscription]) -> bytes:
+def write_subscriptions(lake: Lake, run: int, rows: list[Subscription]) -> None:
+    """Write the file of subscriptions of `run`; a commit makes the file valid."""
     import pyarrow
     import pyarrow.parquet as pq
 
     table = pyarrow.Table.from_pylist([row._asdict() for row in rows], arrow_schema(SUBSCRIPTIONS))
     sink = pyarrow.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue().to_pybytes()
+    replace_file(lake.subscriptions_file(run), [sink.getvalue().to_pybytes()])

@@ -43,10 +43,20 @@ class AreaConfig(AppConfig):
     in_navigation: bool = True
     #: Name of the page behind the navigation entry.
     start: str = "list"
+    #: Label of the area whose navigation entry leads to this area, by tabs
+    #: (`parts/area_tabs.html`); an area with a parent has no entry of its own.
+    parent: str = ""
+    #: Lazy translation: the title of the tab.
+    tab: Any = ""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.default = True
+
+    @property
+    def entry(self) -> str:
+        """Label of the area whose navigation entry leads to this area."""
+        return self.parent or self.label
 
     @property
     def start_name(self) -> str:

@@ -100,16 +100,23 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     cluster = _cluster_of(request)
     here = match.app_names[0] if match and match.app_names else ""
     user = getattr(request, "user", None)
+    visible = [area for area in areas() if may(user, Need(area.need))]
+    entry = next((area.entry for area in visible if area.label == here), here)
     return {
         "nav_areas": [
             {
                 "title": area.title,
                 "icon": area.icon,
                 "url": area.start_url(cluster),
-                "active": area.label == here,
+                "active": area.label == entry,
             }
-            for area in areas()
-            if area.in_navigation and may(user, Need(area.need))
+            for area in visible
+            if area.in_navigation and not area.parent
+        ],
+        "area_tabs": [
+            {"title": area.tab, "url": area.start_url(cluster), "current": area.label == here}
+            for area in visible
+            if area.tab and area.entry == entry
         ],
         "nav_cluster": cluster,
         "feeds": f"{get_script_prefix()}ws/",

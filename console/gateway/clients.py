@@ -229,3 +229,14 @@ def _merged(parts: list[ConnectedClient]) -> ConnectedClient:
         max(beats, default=None),
         tuple(sorted({account for part in parts for account in part.accounts})),
     )
+
+
+def signing_clients(account: str, connected: AllClients) -> int | None:
+    """Count the connected clients that sign as the account.
+
+    None when no client is known to sign as the account, and some clients' accounts are unknown.
+    """
+    accounts = [client.accounts for client in connected.clients]
+    signing = sum(account in each for each in accounts)
+    is_complete = all(accounts) and not connected.left_out
+    return signing if signing or is_complete else None

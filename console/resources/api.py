@@ -36,7 +36,7 @@ from console.resources.protection import (
     is_protected,
     set_protection,
 )
-from console.resources.resource import Resource, risks_of
+from console.resources.resource import Editable, Resource, risks_of
 
 OUTCOMES = {200: OutcomesSerializer, 207: OutcomesSerializer}
 
@@ -46,20 +46,20 @@ class ProtectionSerializer(serializers.Serializer[Any]):
     protected = serializers.BooleanField()
 
 
-def confirmations(resource: Resource) -> list[OpenApiParameter]:
+def confirmations(resource: Editable) -> list[OpenApiParameter]:
     """The parameter that accepts the risks of a change, for kinds with risks."""
     return [resource.confirm] if resource.confirm else []
 
 
-def read_confirmation(request: Request, resource: Resource) -> dict[str, bool]:
+def read_confirmation(request: Request, resource: Editable) -> dict[str, bool]:
     """The keywords of the commands that create and update."""
     return {each.name: read_flag(request, each.name) for each in confirmations(resource)}
 
 
-class KindResource(ClusterResource):
-    """A REST resource of a configured resource. `verbs` are the audited actions by method."""
+class EditableResource(ClusterResource):
+    """A REST resource of an editable kind. `verbs` are the audited actions by method."""
 
-    resource: ClassVar[Resource]
+    resource: ClassVar[Editable]
     verbs: ClassVar[dict[str, str]] = {}
     actions: ClassVar[dict[str, str]] = {}
 
@@ -75,12 +75,18 @@ class KindResource(ClusterResource):
         return {}
 
     @classmethod
-    def of(cls, resource: Resource) -> Any:
+    def of(cls, resource: Editable) -> Any:
         """The view function for a kind."""
         name = f"{resource.kind.name.title()}{cls.__name__}"
         members = {"resource": resource, "__doc__": cls.__doc__, **resource.declared_need}
         view = type(name, (cls,), members)
         return view.as_view()  # type: ignore[attr-defined]
+
+
+class KindResource(EditableResource):
+    """A REST resource of a configured resource."""
+
+    resource: ClassVar[Resource]
 
 
 class ResourceList(KindResource):
@@ -134,26 +140,19 @@ class ResourceList(KindResource):
         return self.changed(name, outcomes, done=status.HTTP_201_CREATED, location=location)
 
 
-class ResourceOne(KindResource):
-    """A single resource. Subclasses add `get` and `delete_description`, OpenAPI text of DELETE."""
+class EditableOne(EditableResource):
+    """A single object that is changed. Subclasses add `get`."""
 
-    verbs = {"patch": "update", "delete": "delete"}
-    delete_description: ClassVar[str]
+    verbs = {"patch": "update"}
 
     @classmethod
     def schemas(cls) -> dict[str, Any]:
-        flags = cls.resource.delete_flags
         return {
             "patch": extend_schema(
                 parameters=[IF_MATCH, DRY_RUN, *confirmations(cls.resource)],
                 request=cls.resource.patch_serializer,
                 responses=OUTCOMES,
-            ),
-            "delete": extend_schema(
-                parameters=[IF_MATCH, *flags, CONFIRM, DRY_RUN],
-                description=cls.delete_description,
-                responses=OUTCOMES,
-            ),
+            )
         }
 
     @property
@@ -183,6 +182,27 @@ class ResourceOne(KindResource):
         history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
         return self.changed(name, outcomes)
 
+    def audit_context(self) -> dict[str, Any]:
+        """Target and present state of the resource, for the audit entry."""
+        before = states(self.resource.configs(self.cluster, self.name))
+        return {"cluster": self.cluster.name, "target": self.name, "before": before}
+
+
+class ResourceOne(EditableOne, KindResource):
+    """A single resource. Subclasses add `get` and `delete_description`, OpenAPI text of DELETE."""
+
+    verbs = {"patch": "update", "delete": "delete"}
+    delete_description: ClassVar[str]
+
+    @classmethod
+    def schemas(cls) -> dict[str, Any]:
+        delete = extend_schema(
+            parameters=[IF_MATCH, *cls.resource.delete_flags, CONFIRM, DRY_RUN],
+            description=cls.delete_description,
+            responses=OUTCOMES,
+        )
+        return {**super().schemas(), "delete": delete}
+
     @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str, **_names: str) -> Response:
         resource, name = self.resource, self.name
@@ -208,11 +228,6 @@ class ResourceOne(KindResource):
         check_deletable(self.cluster.name, self.resource.kind, self.name)
         clients = self.cluster.ask(self.resource.impact, self.name).value.clients
         check_confirmed(self.name, request.query_params.get("confirm"), clients)
-
-    def audit_context(self) -> dict[str, Any]:
-        """Target and present state of the resource, for the audit entry."""
-        before = states(self.resource.configs(self.cluster, self.name))
-        return {"cluster": self.cluster.name, "target": self.name, "before": before}
 
 
 class Impact(KindResource):
@@ -336,7 +351,7 @@ class BulkUpdate(KindResource):
         return Response(bulk.body(results), bulk.status(results))
 
 
-def check_risks(risks: Sequence[Any], resource: Resource) -> None:
+def check_risks(risks: Sequence[Any], resource: Editable) -> None:
     """Raise NotAllowedNow for a dry run with risks that the request does not accept."""
     if risks and resource.confirm:
         raise NotAllowedNow(

@@ -25,14 +25,14 @@ from console.resources import bulk, deletion, history
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
 from console.resources.protection import check_deletable, is_protected, set_protection
-from console.resources.resource import Configs, Resource, risks_of
+from console.resources.resource import Configs, Editable, Resource, risks_of
 from console.resources.undo import UndoPage
 
 
-class ResourcePage(ClusterPage):
-    """A page of a kind of resource. `verb` is the action in the audit list."""
+class EditablePage(ClusterPage):
+    """A page of an editable kind. `verb` is the action in the audit list."""
 
-    resource: ClassVar[Resource]
+    resource: ClassVar[Editable]
     verb: ClassVar[str]
     actions: ClassVar[dict[str, str]] = {}
 
@@ -42,8 +42,8 @@ class ResourcePage(ClusterPage):
             cls.actions = {"post": cls.resource.action(cls.verb)}
 
     @classmethod
-    def of(cls, resource: Resource) -> Any:
-        """The view function for a kind of resource."""
+    def of(cls, resource: Editable) -> Any:
+        """The view function for a kind."""
         members = {"resource": resource, **resource.declared_need}
         page = type(f"{resource.kind.name.title()}{cls.__name__}", (cls,), members)
         return page.as_view()  # type: ignore[attr-defined]
@@ -56,6 +56,12 @@ class ResourcePage(ClusterPage):
             "texts": self.resource.texts,
             "risks_template": f"{self.resource.namespace}/risks.html",
         }
+
+
+class ResourcePage(EditablePage):
+    """A page of a kind of resource."""
+
+    resource: ClassVar[Resource]
 
 
 @needs(Need.WRITE)
@@ -105,15 +111,15 @@ class CreatePage(ResourcePage):
         return self.show(title=title, crumbs=crumbs, form=form, back=back, status=status, **more)
 
 
-class OneResourcePage(ResourcePage):
-    """A page of a single resource; the URL has the name."""
+class OneEditablePage(EditablePage):
+    """A page of a single object; the URL has the name."""
 
     @property
     def name(self) -> str:
         return str(self.kwargs[self.resource.argument])
 
     def configs(self) -> Configs:
-        """The present configuration on each broker; raises NotFound without the resource."""
+        """The present configuration on each broker; raises NotFound without the object."""
         return self.resource.configs(self.cluster, self.name)
 
     def crumbs(self, last: str) -> list[Crumb]:
@@ -124,8 +130,12 @@ class OneResourcePage(ResourcePage):
         return {**super().shared_context(), "name": self.name, "back": back}
 
 
+class OneResourcePage(OneEditablePage, ResourcePage):
+    """A page of a single resource."""
+
+
 @needs(Need.WRITE)
-class EditPage(OneResourcePage):
+class EditPage(OneEditablePage):
     """Edit in two steps: form, then preview of the changes by broker."""
 
     template = "resources/edit.html"
@@ -240,8 +250,8 @@ class ProtectPage(ResourcePage):
         return redirect(self.resource.url(cluster, name))
 
 
-class ResourceUndoPage(ResourcePage, UndoPage):
-    """Restores the settings from before a change of one resource."""
+class EditableUndoPage(EditablePage, UndoPage):
+    """Restores the settings from before a change of one object."""
 
     verb = "undo"
 
@@ -319,7 +329,7 @@ def page_urls(resource: Resource, create: type[CreatePage] = CreatePage) -> list
         path(f"{many}/<name:{one}>/edit/", EditPage.of(resource), name="edit"),
         path(f"{many}/<name:{one}>/delete/", DeletePage.of(resource), name="delete"),
         path(f"{many}/<name:name>/protect/", ProtectPage.of(resource), name="protect"),
-        path(f"{many}/<name:name>/undo/<int:number>/", ResourceUndoPage.of(resource), name="undo"),
+        path(f"{many}/<name:name>/undo/<int:number>/", EditableUndoPage.of(resource), name="undo"),
         path(f"delete-{many}/", BulkDeletePage.of(resource), name="bulk-delete"),
         path(f"create-{many.removesuffix('s')}/", create.of(resource), name="create"),
     ]

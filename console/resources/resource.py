@@ -20,7 +20,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework import serializers
 
 from console.frame.access import Need
-from console.frame.forms import TypedNameForm
+from console.frame.forms import TablerForm, TypedNameForm
 from console.frame.pages import Crumb
 from console.gateway import BrokerRef, Cluster
 from console.gateway.changes import BrokerOutcome, FieldChange
@@ -38,57 +38,63 @@ class Texts:
     """Labels and messages of a kind, as lazy translations. `%s` is the resource name."""
 
     list_title: Any
-    create_title: Any
-    create: Any
-    created: Any
     changed: Any
-    delete: Any
-    deleted: Any
+    create_title: Any = ""
+    create: Any = ""
+    created: Any = ""
+    delete: Any = ""
+    deleted: Any = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
-    """A kind of configured resource."""
+class Secret:
+    """The secret of a kind: see `secrets.py`. Texts are lazy translations; `%s` in `changed` is the
+    resource name."""
+
+    #: Form field, REST member, and attribute of the settings.
+    member: str
+    #: Arguments: name, secret; `dry_run` only checks.
+    set: Command[..., Outcomes]
+    generate: Callable[[], str]
+    #: A form with the field `member`; an empty value asks for a generated secret.
+    form: type[TablerForm]
+    serializer: type[serializers.Serializer[Any]]
+    #: Serializer of the response with the generated secret.
+    new_serializer: type[serializers.Serializer[Any]]
+    title: Any
+    warning: Any
+    change: Any
+    changed: Any
+
+    @property
+    def verb(self) -> str:
+        """The member in URLs and in the audit list."""
+        return self.member.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Editable:
+    """A kind of object that brokers hold and the console edits: preview, change and undo."""
 
     kind: Kind
     texts: Texts
-    #: Configuration by broker; raises NotFound when no broker has the resource.
+    #: Configuration by broker; raises NotFound when no broker has the object.
     configs: Callable[[Cluster, str], Configs]
-    #: Impact of a deletion; `.clients` is the number of connected clients, or
-    #: None when the number is unknown.
-    impact: Question[[str], Any]
-    #: Arguments: name, settings, broker names or None for all; `dry_run` only checks.
-    create: Command[..., Outcomes]
-    #: Configuration of a new resource; arguments: name, settings.
-    new_config: Callable[[str, Any], Any]
     #: Arguments: name, settings, broker names or None for all, expected ETag or None.
     update: Command[..., Outcomes]
-    #: Arguments: name, `expected_etag`, a keyword per flag of `delete_flags`. `dry_run` only
-    #: checks.
-    delete: Command[..., Outcomes]
     #: Differences between configurations and settings, by broker and field.
     differences: Callable[[Configs, Any], Sequence[FieldChange]]
     #: Settings of a configuration by RocketMQ's names; `settings_from` is the inverse.
     fields_of: Callable[[Any], Mapping[str, Any]]
     settings_from: Callable[[Mapping[str, Any]], Any]
-    create_form: type[ResourceForm]
     edit_form: type[ResourceForm]
-    delete_form: type[TypedNameForm] = TypedNameForm
-    create_serializer: type[serializers.Serializer[Any]]
     patch_serializer: type[serializers.Serializer[Any]]
-    impact_serializer: type[serializers.Serializer[Any]]
-    #: The impact as the REST resource returns it.
-    impact_body: Callable[[Any], Mapping[str, Any]]
     #: What a change would endanger; arguments: name, settings, broker names or None for all.
     risks: Question[..., Sequence[Any]] | None = None
-    #: What the creation with these settings on the named brokers would endanger.
-    new_risks: Callable[[str, Any, Sequence[str]], Sequence[Any]] | None = None
     #: Query parameter, form field and keyword of `create` and `update` that accepts the risks.
     #: Without the keyword, the commands raise NotAllowedNow. The template
     #: `<namespace>/risks.html` shows the risks.
     confirm: OpenApiParameter | None = None
-    #: Query parameters (and fields of `delete_form`) that extend a deletion.
-    delete_flags: tuple[OpenApiParameter, ...] = field(default=())
     #: Need of all pages and REST resources of the kind; None: those of the generic classes.
     need: Need | None = None
 
@@ -132,8 +138,35 @@ class Resource:
         return crumbs if name is None else [*crumbs, Crumb(name, self.url(cluster, name))]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource(Editable):
+    """A kind of configured resource: an `Editable` that is created and deleted, too."""
+
+    #: Impact of a deletion; `.clients` is the number of connected clients, or
+    #: None when the number is unknown.
+    impact: Question[[str], Any]
+    #: Arguments: name, settings, broker names or None for all; `dry_run` only checks.
+    create: Command[..., Outcomes]
+    #: Configuration of a new resource; arguments: name, settings.
+    new_config: Callable[[str, Any], Any]
+    #: Arguments: name, `expected_etag`, a keyword per flag of `delete_flags`. `dry_run` only
+    #: checks.
+    delete: Command[..., Outcomes]
+    create_form: type[ResourceForm]
+    delete_form: type[TypedNameForm] = TypedNameForm
+    create_serializer: type[serializers.Serializer[Any]]
+    impact_serializer: type[serializers.Serializer[Any]]
+    #: The impact as the REST resource returns it.
+    impact_body: Callable[[Any], Mapping[str, Any]]
+    #: What the creation with these settings on the named brokers would endanger.
+    new_risks: Callable[[str, Any, Sequence[str]], Sequence[Any]] | None = None
+    #: Query parameters (and fields of `delete_form`) that extend a deletion.
+    delete_flags: tuple[OpenApiParameter, ...] = field(default=())
+    secret: Secret | None = None
+
+
 def risks_of(
-    cluster: Cluster, resource: Resource, name: str, settings: Any, brokers: Sequence[str] | None
+    cluster: Cluster, resource: Editable, name: str, settings: Any, brokers: Sequence[str] | None
 ) -> Sequence[Any]:
     """What a change would endanger; empty for kinds without risks."""
     if resource.risks is None:

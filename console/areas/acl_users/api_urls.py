@@ -5,14 +5,11 @@ from django.urls import path
 from console.areas.acl_users import api
 from console.areas.acl_users.resource import ACL_USER
 from console.resources.api import api_urls
+from console.resources.secrets import secret_api_url
 
 urlpatterns = [
     path("acl-users", api.AclUserList.as_view(), name="api-acl_users"),
     path("acl-users/<name:acl_user>", api.AclUserOne.as_view(), name="api-acl_user"),
-    path(
-        "acl-users/<name:acl_user>/password",
-        api.AclUserPassword.as_view(),
-        name="api-acl_user-password",
-    ),
+    secret_api_url(ACL_USER),
     *api_urls(ACL_USER),
 ]

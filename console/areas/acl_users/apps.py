@@ -11,3 +11,4 @@ class AclUsersConfig(AreaConfig):
     title = _("Access control")
     icon = "shield-lock"
     need = "admin"
+    tab = _("Users and entries (ACL 2.0)")

@@ -4,11 +4,13 @@ from dataclasses import asdict
 
 from django.utils.translation import gettext_lazy as _
 
-from console.areas.acl_users.forms import AclUserCreateForm, AclUserForm
+from console.areas.acl_users.forms import AclUserCreateForm, AclUserForm, PasswordForm
 from console.areas.acl_users.serializers import (
     AclUserCreateSerializer,
     AclUserImpactSerializer,
     AclUserPatchSerializer,
+    NewPasswordSerializer,
+    PasswordBodySerializer,
 )
 from console.frame.access import Need
 from console.gateway import Cluster
@@ -18,13 +20,15 @@ from console.gateway.acl_users.changes import (
     differences,
     fields_of,
     new_config,
+    new_password,
+    set_password,
     settings_from,
     update_user,
     user_impact,
 )
 from console.gateway.acl_users.listing import user_settings
 from console.resources.models import Kind
-from console.resources.resource import Configs, Resource, Texts
+from console.resources.resource import Configs, Resource, Secret, Texts
 
 
 def configs(cluster: Cluster, name: str) -> Configs:
@@ -58,4 +62,16 @@ ACL_USER = Resource(
     impact_serializer=AclUserImpactSerializer,
     impact_body=asdict,
     need=Need.ADMIN,
+    secret=Secret(
+        member="password",
+        set=set_password,
+        generate=new_password,
+        form=PasswordForm,
+        serializer=PasswordBodySerializer,
+        new_serializer=NewPasswordSerializer,
+        title=_("New password"),
+        warning=_("Brokers refuse the old password at once. The change cannot be undone."),
+        change=_("Change password"),
+        changed=_("The password of “%s” is changed."),
+    ),
 )

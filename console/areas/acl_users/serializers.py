@@ -22,6 +22,7 @@ from console.gateway.acl_users.entries import (
     check_entries,
 )
 from console.gateway.acl_users.listing import USER_STATUSES, USER_TYPES
+from console.resources.secrets import new_secret_member
 
 RESOURCE_CHARS_MAX = NAME_CHARS_MAX + len("Namespace:")
 ADDRESS_CHARS_MAX = 64
@@ -195,11 +196,7 @@ class AclUserPatchSerializer(AclUserChangeSerializer):
 class NewPasswordSerializer(OutcomesSerializer):
     """One outcome per broker process, and a generated password, which is returned only once."""
 
-    password = serializers.CharField(
-        allow_null=True,
-        help_text="The generated password; null for a password of the request, and in a repeated "
-        "response of an Idempotency-Key.",
-    )
+    password = new_secret_member()
 
 
 def _check(check: Callable[[str], None], text: str) -> None:

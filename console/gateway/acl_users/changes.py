@@ -4,7 +4,7 @@ The processes of a broker name follow the master: a change brings all of them to
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -17,8 +17,6 @@ from console.gateway.acl_users.listing import (
     SUBJECT_PREFIX,
     AclUser,
     Tables,
-    label,
-    leading,
     no_such_user,
     read_tables,
     user_detail,
@@ -33,17 +31,28 @@ from console.gateway.changes import (
     check_unchanged,
     etag_of,
 )
-from console.gateway.clients import AllClients, all_clients
+from console.gateway.clients import all_clients, signing_clients
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures
-from console.gateway.engine.errors import NotAllowedNow
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.processes import (
+    change_each,
+    change_held,
+    check_not_signer,
+    held,
+    leading,
+    processes_of,
+    unchanged,
+    unreachable,
+)
 from core_broker.remoting.bodies import UserInfo
 
 #: Random bytes of a generated password; the password has 32 characters.
 PASSWORD_BYTES: Final = 24
 
 USER_TYPE, USER_STATUS = "userType", "userStatus"
+MISSING: Final = _("The user is missing on this broker.")
+OTHER_SIGNER: Final = _("Save the keys of another super user on the page Credentials first.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +94,7 @@ class AclUserImpact:
     brokers: tuple[str, ...]
     user_type: str | None
     entries: int
-    #: Connected clients that sign as the user; None when no client is known to sign as the user,
-    #: and some clients' accounts are unknown.
+    #: See `signing_clients`.
     clients: int | None
 
 
@@ -97,17 +105,11 @@ async def user_impact(session: ClusterSession, name: str) -> Partial[AclUserImpa
     row = answer.value.row
     connected = await session.ask(all_clients)
     return Partial(
-        AclUserImpact(row.brokers, row.user_type, row.entries, clients_of(name, connected.value)),
+        AclUserImpact(
+            row.brokers, row.user_type, row.entries, signing_clients(name, connected.value)
+        ),
         merge_failures(answer.failures, connected.failures),
     )
-
-
-def clients_of(account: str, connected: AllClients) -> int | None:
-    """Count the clients that sign as the account; see `AclUserImpact.clients`."""
-    accounts = [client.accounts for client in connected.clients]
-    signing = sum(account in each for each in accounts)
-    is_complete = all(accounts) and not connected.left_out
-    return signing if signing or is_complete else None
 
 
 def new_password() -> str:
@@ -138,16 +140,16 @@ async def create_user(
             _("The user “{name}” is already on {brokers}."), name=name, brokers=names
         ),
     )
-    targets = await _processes(session, refs)
+    targets = await processes_of(session, refs)
     if dry_run:
-        return tuple(BrokerOutcome(label(ref), ref.addr, None) for ref in targets)
+        return unchanged(targets)
     wanted = new_config(name, settings)
 
     async def create(ref: BrokerRef) -> None:
         present = tables.get(ref, {}).get(name)
         await _bring(session, ref, present, wanted, settings.password)
 
-    return await _apply(session, targets, create)
+    return await change_each(session, targets, create)
 
 
 @command()
@@ -161,18 +163,19 @@ async def update_user(
     """Change the user on the named brokers (default: brokers with the user)."""
     tables, failures = await _held(session, name)
     led = dict(leading(tables, name))
+    present = dict(held(tables, name))
     check_unchanged(expected_etag, etag_of(led.items()))
     chosen = {ref.name: settings.on(led[ref]) for ref in brokers_named(list(led), brokers)}
     for ref, user in led.items():
         after = chosen.get(ref.name, user)
         if _is_weaker(user, after):
-            check_not_signer(session, name)
+            check_not_signer(session, name, OTHER_SIGNER)
     targets = [ref for ref in await broker_refs(session) if ref.name in chosen]
 
-    async def update(ref: BrokerRef, present: AclUser) -> None:
-        await _bring(session, ref, present, chosen[ref.name], settings.password)
+    async def update(ref: BrokerRef, user: AclUser) -> None:
+        await _bring(session, ref, user, chosen[ref.name], settings.password)
 
-    return await _change(session, name, targets, tables, failures, update)
+    return await change_held(session, targets, present, failures, update, str(MISSING))
 
 
 @command()
@@ -181,17 +184,18 @@ async def set_password(
 ) -> tuple[BrokerOutcome, ...]:
     """Set the password on all processes with the user; with `dry_run`, the command only checks."""
     tables, failures = await _held(session, name)
-    check_not_signer(session, name)
+    check_not_signer(session, name, OTHER_SIGNER)
     info = UserInfo(username=name, password=password)
-    targets = [ref for ref, table in tables.items() if name in table]
+    present = dict(held(tables, name))
+    targets = list(present)
     if dry_run:
-        return tuple(BrokerOutcome(label(ref), ref.addr, None) for ref in targets)
+        return unchanged(targets)
 
     async def update(ref: BrokerRef, _present: AclUser) -> None:
         await session.admin.update_user(ref.addr, info)
 
-    targets += await _lost(session, targets, failures)
-    return await _change(session, name, targets, tables, failures, update)
+    targets += await unreachable(session, targets, failures)
+    return await change_held(session, targets, present, failures, update, str(MISSING))
 
 
 @command()
@@ -208,16 +212,17 @@ async def delete_user(
     """
     tables, failures = await _held(session, name)
     check_unchanged(expected_etag, etag_of(leading(tables, name)))
-    check_not_signer(session, name)
-    targets = [ref for ref, table in tables.items() if name in table]
+    check_not_signer(session, name, OTHER_SIGNER)
+    present = dict(held(tables, name))
+    targets = list(present)
     if dry_run:
-        return tuple(BrokerOutcome(label(ref), ref.addr, None) for ref in targets)
+        return unchanged(targets)
 
     async def delete(ref: BrokerRef, _present: AclUser) -> None:
         await session.admin.delete_user(ref.addr, name)
 
-    targets += await _lost(session, targets, failures)
-    return await _change(session, name, targets, tables, failures, delete)
+    targets += await unreachable(session, targets, failures)
+    return await change_held(session, targets, present, failures, delete, str(MISSING))
 
 
 def new_config(name: str, settings: AclUserSettings) -> AclUser:
@@ -240,11 +245,11 @@ def settings_from(fields: Mapping[str, Any]) -> AclUserSettings:
 
 
 def differences(
-    held: Iterable[tuple[BrokerRef, AclUser]], settings: AclUserSettings
+    configs: Iterable[tuple[BrokerRef, AclUser]], settings: AclUserSettings
 ) -> tuple[FieldChange, ...]:
     """Return the changed fields and entries by broker; empty when nothing changes."""
     changes = []
-    for ref, user in held:
+    for ref, user in configs:
         before, after = fields_of(user), fields_of(settings.on(user))
         changes += [
             FieldChange(ref.name, name, before.get(name), after.get(name))
@@ -252,15 +257,6 @@ def differences(
             if before.get(name) != after.get(name)
         ]
     return tuple(changes)
-
-
-def check_not_signer(session: ClusterSession, name: str) -> None:
-    """Raise NotAllowedNow for the account of the console: the console would lose its access."""
-    if session.signed_as == name:
-        raise NotAllowedNow(
-            format_lazy(_("The console signs its requests as “{name}”."), name=name),
-            hint=_("Save the keys of another super user on the page Credentials first."),
-        )
 
 
 def _is_weaker(before: AclUser, after: AclUser) -> bool:
@@ -276,53 +272,6 @@ async def _held(session: ClusterSession, name: str) -> tuple[Tables, tuple[Broke
     if not any(name in table for table in tables.values()):
         raise no_such_user(name, failures)
     return tables, failures
-
-
-async def _processes(session: ClusterSession, refs: Iterable[BrokerRef]) -> list[BrokerRef]:
-    """All processes of the broker names, masters first."""
-    names = {ref.name for ref in refs}
-    found = [ref for ref in await broker_refs(session) if ref.name in names]
-    return sorted(found, key=lambda ref: (ref.id, ref.name))
-
-
-async def _lost(
-    session: ClusterSession, targets: Iterable[BrokerRef], failures: Iterable[BrokerFailure]
-) -> list[BrokerRef]:
-    """The further processes that do not answer: their last answer may be older than the user."""
-    lost = {failure.addr for failure in failures if failure.kind == "unreachable"}
-    lost -= {ref.addr for ref in targets}
-    return [ref for ref in await broker_refs(session) if ref.addr in lost]
-
-
-async def _change(
-    session: ClusterSession,
-    name: str,
-    targets: Sequence[BrokerRef],
-    tables: Tables,
-    failures: Iterable[BrokerFailure],
-    change: Callable[[BrokerRef, AclUser], Awaitable[None]],
-) -> tuple[BrokerOutcome, ...]:
-    """Change the user on the processes that have the user; the others have an error."""
-    held = {ref: tables[ref][name] for ref in targets if name in tables.get(ref, {})}
-    reasons = {failure.addr: failure.reason for failure in failures}
-    missing = str(_("The user is missing on this broker."))
-    without = [
-        BrokerOutcome(label(ref), ref.addr, reasons.get(ref.addr, missing))
-        for ref in targets
-        if ref not in held
-    ]
-    done = await _apply(session, list(held), lambda ref: change(ref, held[ref]))
-    return (*done, *without)
-
-
-async def _apply(
-    session: ClusterSession,
-    refs: Sequence[BrokerRef],
-    change: Callable[[BrokerRef], Awaitable[None]],
-) -> tuple[BrokerOutcome, ...]:
-    _done, failures = await session.fan_out(refs, change)
-    reasons = {failure.addr: failure.reason for failure in failures}
-    return tuple(BrokerOutcome(label(ref), ref.addr, reasons.get(ref.addr)) for ref in refs)
 
 
 async def _bring(

@@ -17,6 +17,7 @@ from console.gateway.engine.answers import BrokerFailure, Partial, merge_failure
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.processes import held, label, leading, spread_of
 
 SUBJECT_PREFIX = "User:"
 AUTHORIZATION = "authorizationEnabled"
@@ -110,23 +111,17 @@ def _rows(tables: Tables) -> tuple[AclUserRow, ...]:
 
 
 def _row(name: str, tables: Tables) -> AclUserRow:
-    held = {ref: table[name] for ref, table in sorted(tables.items()) if name in table}
-    first = next(iter(held.values()))
-    missing = tuple(label(ref) for ref in sorted(tables) if ref not in held)
+    _ref, first = held(tables, name)[0]
+    spread = spread_of(tables, name)
     return AclUserRow(
         name=name,
         user_type=first.user_type,
         user_status=first.user_status,
         entries=len(first.entries),
-        brokers=tuple(map(label, held)),
-        missing_on=missing,
-        drift=bool(missing) or any(user != first for user in held.values()),
+        brokers=spread.brokers,
+        missing_on=spread.missing_on,
+        drift=spread.drift,
     )
-
-
-def label(ref: BrokerRef) -> str:
-    """The name of a process: the broker's name, for a slave with the broker id."""
-    return ref.name if ref.is_master else f"{ref.name}:{ref.id}"
 
 
 @question(fresh_for_ms=1_000)
@@ -134,32 +129,23 @@ async def user_detail(session: ClusterSession, name: str) -> Partial[AclUserDeta
     """A user on all processes; NotFound when no broker has the user."""
     answer = await session.ask(user_tables)
     tables = answer.value
-    held = tuple((ref, tables[ref][name]) for ref in sorted(tables) if name in tables[ref])
-    if not held:
+    configs = held(tables, name)
+    if not configs:
         raise no_such_user(name, answer.failures)
-    by_process = [{entry.key: entry.rule for entry in user.entries} for _ref, user in held]
+    by_process = [{entry.key: entry.rule for entry in user.entries} for _ref, user in configs]
     keys = dict.fromkeys(key for rules in by_process for key in rules)
     rules = tuple((key, tuple(one.get(key) for one in by_process)) for key in keys)
-    return Partial(AclUserDetail(_row(name, tables), held, rules), answer.failures)
+    return Partial(AclUserDetail(_row(name, tables), configs, rules), answer.failures)
 
 
 @question(fresh_for_ms=1_000)
 async def user_settings(session: ClusterSession, name: str) -> Partial[Configs]:
     """The user by broker name, from the master where the master has the user."""
     answer = await session.ask(user_tables)
-    held = leading(answer.value, name)
-    if not held:
+    configs = leading(answer.value, name)
+    if not configs:
         raise no_such_user(name, answer.failures)
-    return Partial(held, answer.failures)
-
-
-def leading(tables: Tables, name: str) -> Configs:
-    """The user on the process with the lowest id of each broker name that has the user."""
-    first: dict[str, BrokerRef] = {}
-    for ref in sorted(tables):
-        if name in tables[ref]:
-            first.setdefault(ref.name, ref)
-    return tuple((ref, tables[ref][name]) for ref in first.values())
+    return Partial(configs, answer.failures)
 
 
 @question(fresh_for_ms=5_000)

@@ -167,7 +167,7 @@ def _pages(request: Asker, cluster: Cluster) -> list[Entry]:
     starts: list[tuple[Any, str | None]] = [
         (area.title, area.start_url(cluster.name))
         for area in areas()
-        if area.in_navigation and may(request.user, Need(area.need))
+        if area.in_navigation and not area.parent and may(request.user, Need(area.need))
     ]
     return [Entry("page", str(title), url) for title, url in starts if url]
 

@@ -23,6 +23,9 @@ def _ready_lines(broker: Broker) -> Iterable[str]:
     host = config.bind_address
     yield f"listens on {host}:{broker.port} (remoting)"
     yield f"listens on {host}:{broker.vip_port} (remoting for producers, VIP)"
+    if broker.ha_port:
+        ha_host = broker.config.ha_bind_address or host
+        yield f"listens on {ha_host}:{broker.ha_port} (replication)"
     yield from program.side_port_line(broker, host)
     line = f"The broker[{config.broker_name}, {broker.addr}] boot success. serializeType=JSON"
     if config.namesrv_addr:

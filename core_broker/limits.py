@@ -24,3 +24,6 @@ PROPERTIES_BYTES_MAX: Final = 32_767
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Highest TCP port.
 PORT_MAX: Final = 65_535
+#: Bytes of the commit log in one replication packet. A Java slave keeps the packet with its header
+#: of 12 bytes in a buffer of 4 MiB; a larger packet would never be complete.
+REPLICATED_BYTES_MAX: Final = 4 * 1024 * 1024 - 12

@@ -15,6 +15,7 @@ from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
+from core_broker.ha.master import ReplicationMaster
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
@@ -52,6 +53,8 @@ class Parts:
     compiled: "CompiledFastPath | None"
     server: RemotingServer
     registration: Registration
+    #: None on a slave.
+    replication: ReplicationMaster | None
     jobs: Jobs
     delays: DelayDelivery
     checks: TransactionChecks
@@ -93,8 +96,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         if topics.apply_order(table, now_ms()):
             saver.save(ConfigTable.TOPICS)
 
-    store = MessageStore(config)
-    access = access_control(config, now_ms, executor)
+    store, access = MessageStore(config), access_control(config, now_ms, executor)
     tls, hooks = _client_tls(config), _signatures(config)
     registration = Registration(
         topics, lambda: ctx.config, lambda: store.health.has_failed, order_changed, tls, hooks
@@ -121,14 +123,15 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     delays = DelayDelivery(ctx, requests.turn)
     checks = TransactionChecks(ctx, requests.turn)
     compiled = compiled_fast_path(ctx, requests)
-    python = python_fast_path(ctx, requests)
-    server = broker_server(ctx, requests, compiled, python, tls=ServerTls(config, "broker"))
+    fast_paths = compiled, python_fast_path(ctx, requests)
+    server = broker_server(ctx, requests, *fast_paths, tls=ServerTls(config, "broker"))
     return Parts(
         ctx=ctx,
         requests=requests,
         compiled=compiled,
         server=server,
         registration=registration,
+        replication=_replication(ctx),
         jobs=Jobs(ctx, requests, server.watchdog),
         delays=delays,
         checks=checks,
@@ -216,6 +219,14 @@ def broker_server(
     ctx.watchdog = server.watchdog
     ctx.tls = tls
     return server
+
+
+def _replication(ctx: BrokerContext) -> ReplicationMaster | None:
+    """Make the master's side of replication."""
+    if ctx.config.broker_role == "SLAVE":
+        return None
+    ctx.replicas = master = ReplicationMaster(ctx.store, lambda: ctx.config)
+    return master
 
 
 def _client_tls(config: BrokerConfig) -> ClientTls | None:

@@ -1,7 +1,8 @@
 """One broker from its start to its stop.
 
     start   side port · store (recovers) · tables · ports · jobs · name servers
-    stop    refuse sends · name servers · answer held pulls · drain · tables · store · side port
+    stop    refuse sends · name servers · answer held pulls · drain · slaves · tables · store ·
+            side port
 
 All parts run on one event loop; files are synced in threads.
 """
@@ -9,6 +10,7 @@ All parts run on one event loop; files are synced in threads.
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from core_broker.broker.assembly import Parts, assemble, load_tables
 from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
+from core_broker.ha.master_metrics import master_families
 from core_broker.monitoring.metrics import Metrics
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
@@ -74,6 +77,11 @@ class Broker:
         """The VIP port, which accepts sends and no pulls."""
         return self._ctx.vip_port
 
+    @property
+    def ha_port(self) -> int:
+        """The port for slaves; 0 on a slave."""
+        return 0 if self._parts.replication is None else self._parts.replication.port
+
     async def start(self) -> None:
         """Open the store and serve.
 
@@ -107,6 +115,8 @@ class Broker:
         await self._parts.registration.stop()
         self._parts.requests.pulls.release_all()
         await self._server.close(DRAIN_S)
+        if self._parts.replication is not None:
+            await self._parts.replication.stop()
         await self._parts.jobs.stop()
         tasks = [*self._ctx.tasks, *self._workers]
         for task in tasks:
@@ -174,6 +184,9 @@ class Broker:
         ctx.host = (ip, port)
         wanted_vip = config.listen_port - VIP_DISTANCE if config.listen_port > VIP_DISTANCE else 0
         ctx.vip_port = await self._listen_on("listenPort - 2 (VIP)", wanted_vip)
+        if self._parts.replication is not None:
+            await self._parts.replication.start(port)
+            self._parts.registration.ha_port = self.ha_port
 
     async def _listen_on(self, key: str, port: int) -> int:
         try:
@@ -186,6 +199,8 @@ class Broker:
         self.readiness.check("store", lambda: ctx.store.read_only_reason or "")
         self.readiness.check("registered", lambda: self._parts.registration.problem)
         self._exposure.add_metrics(self._metrics)
+        if self._parts.replication is not None:
+            self._metrics.source(partial(master_families, self._parts.replication))
 
     def _varz(self) -> Mapping[str, Any]:
         return self._exposure.varz() if self._ctx.vip_port else self.readiness.report()

@@ -86,6 +86,8 @@ class Registration:
         )
         self._links: dict[str, NamesrvLink] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        #: Port for slaves, in registrations; 0 without replication.
+        self.ha_port = 0
         self._addr = ""
         self._is_stopping = False
 
@@ -208,7 +210,7 @@ class Registration:
             broker_name=config.broker_name,
             broker_addr=self._addr,
             cluster_name=config.broker_cluster_name,
-            ha_server_addr=f"{config.broker_ip2}:{config.ha_listen_port}",
+            ha_server_addr=f"{config.broker_ip2}:{self.ha_port}",
             broker_id=MASTER_ID,
             compressed=config.compressed_register,
             body_crc32=crc,

@@ -22,7 +22,7 @@ from core_broker.config.auth_classes import (
 )
 from core_broker.config.settings import INT_MAX, computed, key
 from core_broker.config.unused import NO_REPLICATION
-from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX
+from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX, REPLICATED_BYTES_MAX
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
@@ -54,7 +54,9 @@ class BrokerConfig(AccessSettings):
 
     # Listeners. Port 0 is any free port; the VIP port is then any free port, too.
     listen_port: int = key(10911, high=PORT_MAX)
-    ha_listen_port: int = key(10912, high=PORT_MAX)
+    ha_listen_port: int = key(0, high=PORT_MAX)  # 0: listenPort + 1
+    ha_bind_address: str = ""  # Gantry's own; "": bindAddress
+    ha_allowed_addresses: str = ""  # Gantry's own; "": see ha/admission.py
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a broker
     http_port: int = key(BROKER_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
     metrics_token_file: str = ""  # Gantry's own; "": only this machine reads metrics
@@ -190,11 +192,18 @@ class BrokerConfig(AccessSettings):
 
     # Replication.
     ha_master_address: str = key("", no_effect=NO_REPLICATION)
-    ha_send_heartbeat_interval: int = key(5_000, low=1, no_effect=NO_REPLICATION)
-    ha_housekeeping_interval: int = key(20_000, low=1, no_effect=NO_REPLICATION)
-    ha_transfer_batch_size: int = key(32_768, low=1, no_effect=NO_REPLICATION)
-    ha_slave_fallbehind_max: int = key(256 * 1024 * 1024, no_effect=NO_REPLICATION)
-    slave_timeout: int = key(3_000, low=1, no_effect=NO_REPLICATION)
+    ha_send_heartbeat_interval: int = key(5_000, low=1, high=INT_MAX)
+    ha_housekeeping_interval: int = key(20_000, low=1, high=INT_MAX)
+    ha_transfer_batch_size: int = key(32_768, low=1, high=REPLICATED_BYTES_MAX)
+    ha_slave_fallbehind_max: int = key(256 * 1024 * 1024, updatable=True)
+    slave_timeout: int = key(3_000, low=1, high=INT_MAX, updatable=True)
+    # RocketMQ 5's default of 1 would make SYNC_MASTER wait for no slave; RocketMQ 4 waits for one.
+    in_sync_replicas: int = key(2, low=1, high=64, updatable=True)
+    ha_flow_control_enable: bool = key(False, updatable=True)
+    max_ha_transfer_byte_in_second: int = key(100 * 1024 * 1024, low=1, updatable=True)
+    # Gantry's own: the number of slaves, and the start of a slave with an empty log.
+    max_ha_connection_num: int = key(64, low=1, high=10_000)
+    ha_transfer_from_first_file: bool = key(False, updatable=True)
     offset_check_in_slave: bool = key(False, no_effect=NO_REPLICATION)
 
     # Access control.

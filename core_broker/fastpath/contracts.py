@@ -44,7 +44,7 @@ class SendSettings(NamedTuple):
     #: An answer, cut at the variable fields (templates.py).
     answer_template: tuple[bytes, ...]
     is_indexing: bool
-    #: True with SYNC_FLUSH: answers wait for the disk.
+    #: True when answers wait for disk or slaves: SYNC_FLUSH, SYNC_MASTER.
     is_sync: bool
     body_bytes_max: int
 

@@ -28,9 +28,10 @@ from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
 from core_broker.processors.added_properties import added_properties
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.put_answers import message_id, unflushed_answer
+from core_broker.processors.put_answers import message_id, unconfirmed_answer
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG
+from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.consume_queue import ConsumeQueue
 
@@ -96,13 +97,13 @@ class FastSends:
             writes.capacity_bytes(),
             writes.now_ms(),
             config.wait_time_mills_in_send_queue,
-            config.send_thread_pool_queue_capacity - turn.flush_waiters,
+            config.send_thread_pool_queue_capacity - turn.waiters,
         )
 
     def _configure(self, config: BrokerConfig) -> None:
         host, port = self._ctx.host
         self._config = config
-        self._is_sync = config.flush_disk_type == "SYNC_FLUSH"
+        self._is_sync = self._turn.durability.is_awaited
         self._is_closed = (
             bool(config.start_accept_send_request_time_stamp)
             or not self._is_enabled(config)
@@ -151,7 +152,7 @@ class FastSends:
         )
         if taker.held_count:
             count = taker.held_count
-            self._turn.add_flush_waiters(partial(self._flushed, taker.take_held()), count)
+            self._turn.add_waiters(partial(self._confirmed, taker.take_held()), count)
 
     def count_puts(self) -> None:
         """Add the messages since the last call to the statistics."""
@@ -163,20 +164,21 @@ class FastSends:
                 puts.bytes_of[each.queue_id] += each.stored_bytes
                 each.forget_counts()
 
-    def _flushed(self, held: Sequence[HeldAnswers], is_on_disk: bool) -> None:
-        if is_on_disk:
+    def _confirmed(self, held: Sequence[HeldAnswers], code: ResponseCode) -> None:
+        if code == ResponseCode.SUCCESS:
             self.taker.release(held)
             return
         for each in held:
-            each.connection.answer_frames(self._unflushed(each.answers), each.answer_count)
+            answers = self._unconfirmed(each.answers, code)
+            each.connection.answer_frames(answers, each.answer_count)
 
-    def _unflushed(self, answers: bytes) -> bytes:
-        """Return the answers for messages whose flush the disk did not confirm."""
+    def _unconfirmed(self, answers: bytes, code: ResponseCode) -> bytes:
+        """Return the answers for messages that disk or slaves did not confirm."""
         config, is_writable = self._ctx.config, self._ctx.store.writable
         frames = []
         for stored in FrameSplitter().feed(answers):
             opaque = stored.opaque
-            unflushed = unflushed_answer(config, stored, is_writable)
-            unflushed.opaque = opaque
-            frames.append(unflushed.encode())
+            unconfirmed = unconfirmed_answer(config, stored, code, is_writable)
+            unconfirmed.opaque = opaque
+            frames.append(unconfirmed.encode())
         return b"".join(frames)

@@ -3,5 +3,8 @@
 A slave connects to the HA port of the master. The master sends the bytes of the commit log as
 packets; the slave reports the end of its own log. Compatible with RocketMQ's DefaultHAService.
 
-    frames    both directions as bytes, for master and slave
+    frames           both directions as bytes, for master and slave
+    master           port for slaves, and sends that wait for slaves
+    slave_link       one connection to a slave
+    waiting_sends, pace, admission, master_metrics   parts of the master
 """

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from core_broker.errors import ProtocolError
+from core_broker.limits import REPLICATED_BYTES_MAX
 
 _PACKET_HEADER = Struct(">qi")
 _REPORT = Struct(">q")
@@ -21,9 +22,8 @@ _REPORT = Struct(">q")
 PACKET_HEADER_BYTES = _PACKET_HEADER.size
 #: Size of a report, bytes.
 REPORT_BYTES = _REPORT.size
-#: Maximum size of the body of a packet, bytes. A Java slave keeps header and body in a buffer of
-#: 4 MiB; a larger packet would never be complete.
-BODY_BYTES_MAX = 4 * 1024 * 1024 - PACKET_HEADER_BYTES
+#: Maximum size of the body of a packet, bytes.
+BODY_BYTES_MAX = REPLICATED_BYTES_MAX
 
 
 class Packet(NamedTuple):

@@ -18,6 +18,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
 from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
+from core_broker.processors.durability import Replicas
 from core_broker.remoting.bodies import TopicConfig, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -130,6 +131,8 @@ class BrokerContext:
     users_file: SavedFile | None = None
     #: The file of the -c option, which request code 25 rewrites; None without the option.
     settings_file: SavedFile | None = None
+    #: The copies of the log on slaves; None before the start.
+    replicas: Replicas | None = None
     vip_port: int = 0
     boot_ms: int = 0
     #: The server's TLS settings and certificate; None for a server without sockets.

@@ -8,7 +8,7 @@ request has certainly waited as long as its remark says.
     [TIMEOUT_CLEAN_QUEUE]  the request waited longer than waitTimeMillsIn…Queue
     [PCBUSY_CLEAN_QUEUE]   a send that was already waiting when a slow write began
     [REJECTREQUEST]        a send that arrived during a slow write
-    [OVERLOAD]             too many sends wait for the disk, or too many pulls for messages
+    [OVERLOAD]             too many sends wait for disk or slaves, or too many pulls for messages
 
 A write is slow when it takes longer than osPageCacheBusyTimeOutMills. brokerFastFailureEnable
 switches the first two refusals. Codes and remarks are compatible with RocketMQ's BrokerFastFailure,
@@ -76,7 +76,7 @@ class FlowControl:
                 remark := self._slow_write(connection, waited_ms)
             ):
                 return self._refuse(remark)
-            is_full = turn.flush_waiters >= config.send_thread_pool_queue_capacity
+            is_full = turn.waiters >= config.send_thread_pool_queue_capacity
             limit_ms = config.wait_time_mills_in_send_queue
         elif code in PULLS:
             is_full = self.holds_too_many

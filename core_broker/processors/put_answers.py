@@ -20,18 +20,19 @@ def refused_answer(config: BrokerConfig, refusal: RequestRefused) -> RemotingCom
     return RemotingCommand.response(refusal.code, refusal.remark, fields)
 
 
-def unflushed_answer(
-    config: BrokerConfig, stored: RemotingCommand, is_writable: bool
+def unconfirmed_answer(
+    config: BrokerConfig, stored: RemotingCommand, code: ResponseCode, is_writable: bool
 ) -> RemotingCommand:
-    """The answer to a SYNC_FLUSH send whose flush was not confirmed.
+    """The answer to a send whose wait for disk or slaves ended with another code than SUCCESS.
 
     After a failed write or flush the store is read-only and its last messages may be lost: the
-    answer is a refusal. Otherwise the message is stored and only its flush is late: the answer is
-    FLUSH_DISK_TIMEOUT, a status that clients treat as a success.
+    answer is a refusal. Otherwise the message is stored, and only its flush or its copy is late:
+    FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE or FLUSH_SLAVE_TIMEOUT, which clients treat as a
+    success with a status.
     """
-    if not is_writable:
+    if code == ResponseCode.SERVICE_NOT_AVAILABLE or not is_writable:
         return refused_answer(config, put_refusal(config, PutStatus.SERVICE_NOT_AVAILABLE))
-    stored.code = ResponseCode.FLUSH_DISK_TIMEOUT
+    stored.code = code
     return stored
 
 

@@ -81,9 +81,12 @@ class RuntimeInfoProcessor:
         return RemotingCommand.response(body=encode_body(KVTable(table=self.table())))
 
     def ha_status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_HA_STATUS (907): a master without slaves."""
-        end = self._ctx.store.max_offset_physical
-        body = HARuntimeInfo(master_commit_log_max_offset=end)
+        """GET_BROKER_HA_STATUS (907): the slaves of a master."""
+        replicas = self._ctx.replicas
+        if replicas is None:
+            body = HARuntimeInfo(master_commit_log_max_offset=self._ctx.store.max_offset_physical)
+        else:
+            body = replicas.status()
         return RemotingCommand.response(body=encode_body(body))
 
     def table(self) -> dict[str, str]:

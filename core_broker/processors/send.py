@@ -40,7 +40,7 @@ from core_broker.processors.put_answers import (
     put_refusal,
     refused_answer,
     stored_answer,
-    unflushed_answer,
+    unconfirmed_answer,
 )
 from core_broker.processors.turn import Turn
 from core_broker.remoting.bodies import FILTER_MULTI_TAG, TopicConfig
@@ -100,21 +100,22 @@ class SendProcessor:
             self._turn.end_soon()
             return None
         response = stored_answer(ctx.config, msg_id, queue_id, result.offset_logical)
-        if wait != "false" and ctx.config.flush_disk_type == "SYNC_FLUSH":
-            flushed = partial(self._flushed, connection, request, response)
-            self._turn.when_flushed(flushed)
+        if wait != "false" and self._turn.durability.is_awaited:
+            confirmed = partial(self._confirmed, connection, request, response)
+            self._turn.when_confirmed(confirmed)
             return None
         return response
 
-    def _flushed(
+    def _confirmed(
         self,
         connection: Connection,
         request: RemotingCommand,
         response: RemotingCommand,
-        is_on_disk: bool,
+        code: ResponseCode,
     ) -> None:
-        if not is_on_disk:
-            response = unflushed_answer(self._ctx.config, response, self._ctx.store.writable)
+        if code != ResponseCode.SUCCESS:
+            ctx = self._ctx
+            response = unconfirmed_answer(ctx.config, response, code, ctx.store.writable)
         connection.answer(request, response)
 
     def _inner(

@@ -77,9 +77,7 @@ class SendBackProcessor:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, result.status.value)
         origin = inner.properties[PROPERTY_RETRY_TOPIC]
         ctx.statistics.add(SNDBCK_PUT_NUMS, f"{origin}@{group.group_name}")
-        if request.is_oneway:
-            self._turn.end_soon()
-        return RemotingCommand.response()
+        return self._turn.confirm(connection, request, RemotingCommand.response())
 
     def _look_up(self, offset_physical: int) -> MessageExt:
         record = self._ctx.store.read_at(offset_physical)

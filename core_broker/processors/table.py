@@ -16,6 +16,7 @@ from core_broker.processors.clients import ClientProcessor
 from core_broker.processors.connections import ConnectionsProcessor
 from core_broker.processors.consume_stats import ConsumeStatsProcessor
 from core_broker.processors.context import BrokerContext, ConfigTable, Handler, UnsavedTopic
+from core_broker.processors.durability import Durability
 from core_broker.processors.flow_control import CONTROLLED, PULLS, FlowControl
 from core_broker.processors.groups import GroupProcessor
 from core_broker.processors.inventory import InventoryProcessor
@@ -49,7 +50,8 @@ class RequestTable:
         self._ctx = ctx
         self.held_pulls: HeldPulls[PullQuery] = HeldPulls()
         self.pulls = PullProcessor(ctx, self.held_pulls)
-        self.turn = Turn(ctx.store, self.pulls.wake)
+        durability = Durability(ctx.store, lambda: ctx.config, lambda: ctx.replicas)
+        self.turn = Turn(ctx.store, self.pulls.wake, durability)
         self.flow = FlowControl(ctx, self.turn, self.held_pulls)
         self.clients = ClientProcessor(ctx)
         self.runtime_info = RuntimeInfoProcessor(ctx)

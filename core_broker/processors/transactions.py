@@ -51,7 +51,7 @@ class TransactionProcessor:
         self._ctx = ctx
         self._turn = turn
 
-    def end(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def end(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """END_TRANSACTION (37). Clients send the request one-way, so refusals are also logged."""
         ctx = self._ctx
         header = request.header(EndTransactionRequestHeader)
@@ -69,9 +69,7 @@ class TransactionProcessor:
         except RequestRefused as refusal:
             log.warning("%s cannot end a transaction: %s", connection.peer, refusal.remark)
             raise
-        if request.is_oneway:
-            self._turn.end_soon()
-        return RemotingCommand.response()
+        return self._turn.confirm(connection, request, RemotingCommand.response())
 
     def _find(self, header: EndTransactionRequestHeader) -> MessageExt:
         """The half message of the request; raises RequestRefused when group or offset differ."""
@@ -99,7 +97,7 @@ class TransactionProcessor:
     def _settle(self, half: MessageExt) -> None:
         self._put(op_message(half, self._ctx.host, self._ctx.now_ms()))
 
-    def resume(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+    def resume(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
         """RESUME_CHECK_HALF_MESSAGE (323)."""
         msg_id = request.header(ResumeCheckHalfMessageRequestHeader).msg_id or ""
         try:
@@ -116,9 +114,7 @@ class TransactionProcessor:
         self._ctx.check_stored(connection, request, _real_topic(message))
         ensure_system_topic(self._ctx, TRANS_HALF_TOPIC)
         self._put(resumed(message))
-        if request.is_oneway:
-            self._turn.end_soon()
-        return RemotingCommand.response()
+        return self._turn.confirm(connection, request, RemotingCommand.response())
 
     def _read(self, offset_physical: int) -> MessageExt | None:
         record = self._ctx.store.read_at(offset_physical)

@@ -1,8 +1,8 @@
 """The end of an event-loop iteration (a turn) in the broker: stage sends, write, wake pulls.
 
     stage_sends       the fast paths give their messages to the store
-    write_messages    one write to the commit log, of all staged messages or of none; SYNC_FLUSH
-                      producers wait for the flush
+    write_messages    one write to the commit log, of all staged messages or of none; producers
+                      wait for disk and slaves as far as the settings promise (durability.py)
     wake_pulls        held pulls are answered from the new messages
 
 The server runs the steps before the write of the turn's answers (broker/assembly.py), and drops the
@@ -17,42 +17,72 @@ from collections.abc import Callable
 from functools import partial
 
 from core_broker.errors import StoreReadOnly
+from core_broker.processors.durability import Confirmed, Durability
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.connection import Connection
 from core_broker.store import MessageStore
 
 log = logging.getLogger(__name__)
 
 Step = Callable[[], None]
-#: Callback with True once a message is on disk, or False after a failure.
-Flushed = Callable[[bool], None]
 #: A callback and the number of producers behind the callback.
-_Wait = tuple[Flushed, int]
+_Wait = tuple[Confirmed, int]
 
 
 class Turn:
     """Ends turns. `wake_pulls` answers ready pulls."""
 
-    def __init__(self, store: MessageStore, wake_pulls: Step) -> None:
+    def __init__(self, store: MessageStore, wake_pulls: Step, durability: Durability) -> None:
         #: First and last step of the end: bound methods, because a wrapper costs a Python call.
         self.stage_sends: Step = store.stage_pending
         self.wake_pulls = wake_pulls
+        self.durability = durability
         self._store = store
-        self._flush_waits: list[_Wait] = []
-        #: Number of producers waiting for the disk.
-        self.flush_waiters = 0
+        self._waits: list[_Wait] = []
+        #: Number of producers waiting for disk or slaves.
+        self.waiters = 0
         self._is_ending_soon = False
         self._failure: StoreReadOnly | None = None
         #: Begin and end of the last write to the log, in seconds of the monotonic clock.
         self.last_write = (0.0, 0.0)
 
-    def when_flushed(self, flushed: Flushed) -> None:
-        """Call `flushed` once the messages of the turn are on disk, or after a failure."""
-        self.add_flush_waiters(flushed, 1)
+    def when_confirmed(self, confirmed: Confirmed) -> None:
+        """Call `confirmed` once disk and slaves have the messages of the turn, or cannot have."""
+        self.add_waiters(confirmed, 1)
         self.end_soon()
 
-    def add_flush_waiters(self, flushed: Flushed, producers: int) -> None:
-        """Do the work of `when_flushed` for several producers; the caller ends the turn."""
-        self._flush_waits.append((flushed, producers))
-        self.flush_waiters += producers
+    def confirm(
+        self, connection: Connection, request: RemotingCommand, response: RemotingCommand
+    ) -> RemotingCommand | None:
+        """Answer a request that stores messages in the turn: at once, or once they are confirmed.
+
+        A message whose copy or flush is late is stored all the same, so `response` answers the
+        request then; only a failed write or a read-only store is refused.
+        """
+        if request.is_oneway:
+            self.end_soon()
+            return None
+        if not self.durability.is_awaited:
+            return response
+
+        def confirmed(code: ResponseCode) -> None:
+            is_stored = code != ResponseCode.SERVICE_NOT_AVAILABLE and self._store.writable
+            refusal = "the message is not stored: the disk failed"
+            connection.answer(
+                request,
+                response
+                if is_stored or code == ResponseCode.SUCCESS
+                else RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, refusal),
+            )
+
+        self.when_confirmed(confirmed)
+        return None
+
+    def add_waiters(self, confirmed: Confirmed, producers: int) -> None:
+        """Do the work of `when_confirmed` for several producers; the caller ends the turn."""
+        self._waits.append((confirmed, producers))
+        self.waiters += producers
 
     def end_soon(self) -> None:
         """Schedule the end of the turn, for a turn without answers."""
@@ -70,28 +100,28 @@ class Turn:
         self.wake_pulls()
 
     def write_messages(self) -> None:
-        """Write the staged messages of the turn, and register the producers that wait for the disk.
+        """Write the staged messages of the turn, and register the producers that wait.
 
         Raises StoreReadOnly when the messages of the turn are not stored.
         """
         if self._failure is not None:
             raise self._failure
-        waits, self._flush_waits = self._flush_waits, []
+        waits, self._waits = self._waits, []
         began = time.monotonic()
         try:
             self._store.write_staged()
             self.last_write = (began, time.monotonic())
         except StoreReadOnly:
-            self._flushed(waits, False)
+            self._confirmed(waits, ResponseCode.SERVICE_NOT_AVAILABLE)
             raise
         if waits:
             end = self._store.max_offset_physical
-            self._store.on_flushed(end, partial(self._flushed, waits))
+            self.durability.confirm(end, partial(self._confirmed, waits))
 
-    def _flushed(self, waits: list[_Wait], is_on_disk: bool) -> None:
-        for flushed, producers in waits:
-            self.flush_waiters -= producers
-            flushed(is_on_disk)
+    def _confirmed(self, waits: list[_Wait], code: ResponseCode) -> None:
+        for confirmed, producers in waits:
+            self.waiters -= producers
+            confirmed(code)
 
     def _end_alone(self) -> None:
         self._is_ending_soon = False

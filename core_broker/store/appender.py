@@ -51,6 +51,8 @@ class Appender:
     ) -> None:
         #: Called for each queue in which messages became visible.
         self.listeners: list[ArrivalListener] = []
+        #: Called after each write to the log, once the messages are visible.
+        self.write_listeners: list[Callable[[], None]] = []
         #: Store time of the newest message, ms; never decreases.
         self.store_timestamp = 0
         #: Duration of the last write, ms.
@@ -243,6 +245,8 @@ class Appender:
             self._health.set_lag(str(error))
         self._flusher.after_write()
         self._preallocator.advance()
+        for written in self.write_listeners:
+            written()
 
     def _abandon(self, reason: str) -> NoReturn:
         self._log.discard_staged()

@@ -237,6 +237,11 @@ class MessageStore:
         """Listeners, called for each queue in which messages became visible."""
         return self._appender.listeners
 
+    @property
+    def write_listeners(self) -> list[Callable[[], None]]:
+        """Listeners, called after each write to the log. They must be short and not raise."""
+        return self._appender.write_listeners
+
     # -- put --
 
     def put(self, inner: MessageInner) -> PutResult:
@@ -317,6 +322,17 @@ class MessageStore:
     def read_at(self, offset_physical: int, size: int | None = None) -> bytes | None:
         """Return the record at a physical offset, or None without one."""
         return self._reader.record(offset_physical, size)
+
+    def read_log(self, offset_physical: int, size: int) -> bytes | bytearray:
+        """Return bytes of the log as they are, for replication.
+
+        Fewer than `size` at the end of a segment or of the written log; empty without the offset.
+        """
+        return self._log.read_span(offset_physical, size)
+
+    def log_segment_start(self, offset_physical: int) -> int:
+        """Return the offset at which the segment with an offset begins."""
+        return self._log.segment_end(offset_physical) - self._log.segment_size
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
         """Return the offset of the message stored closest to a time; 0 without the queue."""

@@ -228,17 +228,18 @@ class Cluster:
 
 
 def free_broker_port() -> int:
-    """A free port for the broker, with a free VIP port two below.
+    """A free port for the broker, with free ports for producers (VIP) and slaves beside it.
 
     The port is below the system's ephemeral ports, so that it stays free until a broker restarts.
     """
     while True:
         # secrets, because the random module has the same seed in every test worker.
         port = secrets.randbelow(20_000) + 12_000
-        with socket.socket() as main, socket.socket() as vip:
+        with socket.socket() as main, socket.socket() as vip, socket.socket() as replication:
             try:
                 main.bind(("127.0.0.1", port))
                 vip.bind(("127.0.0.1", port - 2))
+                replication.bind(("127.0.0.1", port + 1))
             except OSError:
                 continue
             return port

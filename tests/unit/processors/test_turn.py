@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
+from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
+from core_broker.processors.durability import Durability
 from core_broker.processors.turn import Turn
 
 
@@ -37,13 +39,15 @@ def store() -> ScriptedStore:
 
 @pytest.fixture
 def turn(store: ScriptedStore) -> Turn:
-    return Turn(store, lambda: store.done.append("woken"))  # type: ignore[arg-type]
+    config = BrokerConfig(flush_disk_type="SYNC_FLUSH")
+    durability = Durability(store, lambda: config, lambda: None)  # type: ignore[arg-type]
+    return Turn(store, lambda: store.done.append("woken"), durability)  # type: ignore[arg-type]
 
 
 async def test_written_first_then_flushed_then_woken(turn: Turn, store: ScriptedStore) -> None:
-    turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
+    turn.when_confirmed(lambda code: store.done.append(code.name))
     turn.end()
-    assert store.done == ["staged", "written", "waits for 100", "flushed True", "woken"]
+    assert store.done == ["staged", "written", "waits for 100", "SUCCESS", "woken"]
 
 
 async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: ScriptedStore) -> None:
@@ -54,14 +58,12 @@ async def test_a_turn_without_answers_ends_by_itself_once(turn: Turn, store: Scr
     assert store.done == ["staged", "written", "woken"]
 
 
-async def test_flush_waiters_are_notified_of_a_failed_write(
-    turn: Turn, store: ScriptedStore
-) -> None:
+async def test_producers_are_notified_of_a_failed_write(turn: Turn, store: ScriptedStore) -> None:
     store.fails = True
-    turn.when_flushed(lambda ok: store.done.append(f"flushed {ok}"))
+    turn.when_confirmed(lambda code: store.done.append(code.name))
     with pytest.raises(StoreReadOnly):
         turn.end()
-    assert store.done == ["staged", "flushed False"]
+    assert store.done == ["staged", "SERVICE_NOT_AVAILABLE"]
 
 
 async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(

@@ -1,0 +1,261 @@
+"""The master's side of replication: port, connections of slaves, and sends that wait for slaves.
+
+Runs with the roles ASYNC_MASTER and SYNC_MASTER. Each slave has its own connection and progress, so
+that a slow slave delays no other slave and no producer of an ASYNC_MASTER. Compatible with
+RocketMQ's DefaultHAService; of its two rules for SYNC_MASTER (4.9: one slave; 5.x: inSyncReplicas
+copies) the second holds, and a send without enough slaves is answered at once as in 4.9.
+"""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from core_broker.config import BrokerConfig
+from core_broker.errors import CannotListen, GantryError
+from core_broker.ha.admission import allowed_addresses, is_allowed
+from core_broker.ha.slave_link import SlaveLink
+from core_broker.ha.waiting_sends import Replicated, WaitingSends
+from core_broker.limits import PORT_MAX
+from core_broker.remoting.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
+from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.frame_faults import FrameFaultLog
+from core_broker.remoting.server import BACKLOG
+from core_broker.store import MessageStore
+
+#: Delay of new messages without a waiting producer, seconds: several writes become one transfer.
+COALESCE_S = 0.002
+#: Interval of timeouts, heartbeats and postponed transfers, seconds.
+TICK_S = 0.1
+#: Maximum wait of a stop for slaves that still copy the log, seconds.
+DRAIN_S = 3.0
+_DRAIN_CHECK_S = 0.02
+
+log = logging.getLogger(__name__)
+
+
+class ReplicationMaster:
+    """Sends the log to slaves, and counts their acknowledgements. Event loop only.
+
+    Raises SettingsError for an invalid haAllowedAddresses.
+    """
+
+    def __init__(self, store: MessageStore, settings: Callable[[], BrokerConfig]) -> None:
+        #: The port, 0 before `start`.
+        self.port = 0
+        #: Closed connections by reason: refused, fault, lost.
+        self.closings: Counter[str] = Counter()
+        #: Sends that did not get their acknowledgements, by response code.
+        self.unreplicated: Counter[str] = Counter()
+        self._store = store
+        self._settings = settings
+        self._addresses = allowed_addresses(settings())
+        self._links: set[SlaveLink] = set()
+        self._waits = WaitingSends()
+        self._faults = FrameFaultLog("replication", faults="of faults of slaves")
+        self._server: asyncio.Server | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._transfer: asyncio.TimerHandle | None = None
+
+    # -- life --
+
+    async def start(self, listen_port: int) -> None:
+        """Listen on haListenPort, by default on the port above `listen_port`.
+
+        Where a default port is in use, any free port takes its place: slaves learn the port from
+        the name server. Raises CannotListen for a port of the settings.
+        """
+        config = self._settings()
+        address = config.ha_bind_address or config.bind_address
+        wanted = config.ha_listen_port
+        default = listen_port + 1 if config.listen_port and listen_port < PORT_MAX else 0
+        try:
+            self._server = await self._listen(address, wanted or default)
+        except OSError as error:
+            if wanted or not default:
+                raise CannotListen("haListenPort", address, wanted, error) from None
+            self._server = await self._listen(address, 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        if default and not wanted and self.port != default:
+            log.warning(
+                "Port %d is in use; slaves must connect to port %d. See haListenPort.",
+                default,
+                self.port,
+            )
+        self._store.write_listeners.append(self._written)
+
+    async def _listen(self, address: str, port: int) -> asyncio.Server:
+        return await asyncio.get_running_loop().create_server(
+            self._accept, address, port, backlog=BACKLOG
+        )
+
+    def _accept(self) -> SlaveLink:
+        return SlaveLink(self._store, self._settings, self, _now_ms)
+
+    async def stop(self) -> None:
+        """Close the port, give slaves up to DRAIN_S for the rest of the log, and disconnect."""
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + DRAIN_S
+        # Acknowledgements set no event once nothing waits, so the stop polls them.
+        while loop.time() < deadline and not self._is_drained():  # noqa: ASYNC110
+            await asyncio.sleep(_DRAIN_CHECK_S)
+        self._store.write_listeners.remove(self._written)
+        for link in list(self._links):
+            link.close()
+        for timer in (self._timer, self._transfer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._transfer = None
+
+    def _is_drained(self) -> bool:
+        end = self._store.max_offset_physical
+        return all(link.acknowledged >= end for link in self.slaves)
+
+    # -- sends --
+
+    def when_replicated(self, end: int, then: Replicated) -> None:
+        """Call back when inSyncReplicas copies have all bytes before `end`, this one included.
+
+        The code is SUCCESS, SLAVE_NOT_AVAILABLE when too few slaves are connected or within
+        haSlaveFallbehindMax of `end`, or FLUSH_SLAVE_TIMEOUT after slaveTimeout. The callback may
+        run before `when_replicated` returns.
+        """
+        config = self._settings()
+        needed = config.in_sync_replicas - 1
+        behind_max = config.ha_slave_fallbehind_max
+        near = [link for link in self.slaves if end - link.acknowledged < behind_max]
+        if len(near) < needed:
+            self._answer(then, ResponseCode.SLAVE_NOT_AVAILABLE)
+            return
+
+        def answer(code: ResponseCode) -> None:
+            self._answer(then, code)
+
+        self._waits.add(end, needed, _now_ms() + config.slave_timeout, answer)
+        self._settle()
+        if self._waits:
+            # The slaves get the bytes now, and not after COALESCE_S.
+            self._send()
+            self._tick_soon()
+
+    def _answer(self, then: Replicated, code: ResponseCode) -> None:
+        if code != ResponseCode.SUCCESS:
+            self.unreplicated[code.name] += 1
+        then(code)
+
+    def _settle(self) -> None:
+        if self._waits:
+            self._waits.settle(sorted((link.acknowledged for link in self.slaves), reverse=True))
+
+    # -- events of the store and of connections --
+
+    @property
+    def slaves(self) -> list[SlaveLink]:
+        """The connections with a transfer."""
+        return [link for link in self._links if link.is_transferring]
+
+    def _written(self) -> None:
+        """The log has grown."""
+        if self._links and self._transfer is None:
+            self._transfer = asyncio.get_running_loop().call_later(COALESCE_S, self._send)
+
+    def _send(self) -> None:
+        if self._transfer is not None:
+            self._transfer.cancel()
+            self._transfer = None
+        for link in self.slaves:
+            link.send()
+
+    def opened(self, link: SlaveLink) -> str:
+        """A connection is open; returns the reason to close it, or ""."""
+        if self._server is None:
+            return "the broker is stopping"
+        if not is_allowed(self._addresses, link.peer_host):
+            return "the address is not allowed to replicate; see haAllowedAddresses"
+        connections_max = self._settings().max_ha_connection_num
+        if len(self._links) >= connections_max:
+            # Connections without a request must not lock out slaves.
+            silent = [each for each in self._links if not each.is_transferring]
+            if not silent:
+                return f"{connections_max} slaves are connected; see maxHaConnectionNum"
+            oldest = min(silent, key=lambda each: each.read_ms)
+            self._links.discard(oldest)
+            oldest.close(GantryError("the connection made no request, and others need its place"))
+        self._links.add(link)
+        self._tick_soon()
+        return ""
+
+    def requested(self, link: SlaveLink, offset: int) -> None:
+        """A slave has requested an offset, and the transfer begins."""
+        end = self._store.max_offset_physical
+        log.info(
+            "slave %s connected with its log up to offset %d; the transfer begins at %d, %d bytes"
+            " behind",
+            *(link.peer, offset, link.sent, end - link.sent),
+        )
+        self._settle()
+
+    def acknowledged(self, link: SlaveLink) -> None:
+        """A slave has more of the log."""
+        self._settle()
+
+    def closed(self, link: SlaveLink, fault: GantryError | None) -> None:
+        """A connection is lost, or closed because of a fault."""
+        is_known = link in self._links
+        self._links.discard(link)
+        if fault is not None:
+            self.closings["fault" if is_known else "refused"] += 1
+            self._faults.write(link.peer, fault)
+            return
+        self.closings["lost"] += 1
+        if link.acknowledged:
+            behind = self._store.max_offset_physical - link.acknowledged
+            log.warning("slave %s disconnected, %d bytes behind", link.peer, behind)
+
+    # -- time --
+
+    def _tick_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now_ms = _now_ms()
+        self._waits.expire(now_ms)
+        for link in list(self._links):
+            link.tick(now_ms)
+        self._faults.end_minute()
+        if self._links or self._waits:
+            self._tick_soon()
+
+    # -- observation --
+
+    def status(self) -> HARuntimeInfo:
+        """Return the slaves with their progress, as GET_BROKER_HA_STATUS answers."""
+        end, now_ms = self._store.max_offset_physical, _now_ms()
+        behind_max = self._settings().ha_slave_fallbehind_max
+        slaves = [
+            HAConnectionRuntimeInfo(
+                addr=link.peer,
+                slave_ack_offset=link.acknowledged,
+                diff=end - link.acknowledged,
+                in_sync=end - link.acknowledged < behind_max,
+                transferred_byte_in_second=link.pace.last_second_bytes(now_ms),
+                transfer_from_where=link.sent,
+            )
+            for link in sorted(self.slaves, key=lambda each: each.peer)
+        ]
+        return HARuntimeInfo(
+            master_commit_log_max_offset=end,
+            in_sync_slave_nums=sum(slave.in_sync for slave in slaves),
+            ha_connection_info=slaves,
+        )
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

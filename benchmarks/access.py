@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.load import SCENARIOS, SIGNED
+from benchmarks.load import SCENARIOS, SIGNED, Scenario, run
 from benchmarks.measuring import measure
 from benchmarks.processes import Cluster, alone, running
-from benchmarks.requests import ACCOUNT, SECRET, TOPIC
+from benchmarks.requests import ACCOUNT, SECRET, TOPIC, send_template
 from core_broker.client import AclRpcHook, AdminClient
 from core_broker.config import java_key, property_text
 from core_broker.remoting.bodies.auth import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
@@ -75,6 +75,17 @@ async def create_account(cluster: Cluster) -> None:
         await admin.create_acl(cluster.broker_addr, acl)
 
 
+def check_access_control(cluster: Cluster) -> None:
+    """Exit when the broker accepts an unsigned send: signed loads would measure nothing."""
+    try:
+        run(Scenario(1, 1, send_template), cluster.broker_addr, seconds=1, messages_max=1)
+    except SystemExit as refusal:
+        if "refused" not in str(refusal):
+            raise
+    else:
+        raise SystemExit(f"{cluster.broker_addr} accepts unsigned sends")
+
+
 def signed_sends(folder: Path, seconds: float) -> dict[str, Any]:
     """Compare unsigned sends with signed sends to a broker with access control, in turn.
 
@@ -87,6 +98,7 @@ def signed_sends(folder: Path, seconds: float) -> dict[str, Any]:
         running(folder / "signed", ACL_2_LINES) as signed,
     ):
         asyncio.run(create_account(signed))
+        check_access_control(signed)
         runs: dict[str, list[dict[str, Any]]] = {}
         for number in range(1 + _ROUNDS):
             for pair in _PAIRS.items():

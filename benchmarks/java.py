@@ -10,8 +10,11 @@ prints the ratios, and renders docs/performance.md.
     Java client         64 threads with a shared producer, then a consumer of the backlog
     memory              after ten million messages; name server and broker, without page cache
     SYNC_FLUSH          64 x 1, with separate brokers
-    access control      signed sends, 64 x 1 and 1 x 64, with separate brokers
+    access control      signed sends, 64 x 1 and 1 x 64, without and with TLS, with separate brokers
+    TLS                 64 x 1 and 1 x 64, with separate brokers
     bare loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)
+
+With --only, only the ratios of these parts are printed, and docs/performance.md stays.
 """
 
 import asyncio
@@ -29,10 +32,18 @@ from typing import Any, Final
 import click
 
 from benchmarks import bare, java_clients, page
-from benchmarks.access import ACL_1, ACL_2, ACL_2_LINES, PLAIN_ACL, create_account, sign_as_admin
+from benchmarks.access import (
+    ACL_1,
+    ACL_2,
+    ACL_2_LINES,
+    PLAIN_ACL,
+    check_access_control,
+    create_account,
+    sign_as_admin,
+)
 from benchmarks.ballast import PAGE_BYTES, Ballast
 from benchmarks.java_brokers import running_java
-from benchmarks.load import SCENARIOS, SIGNED, Scenario
+from benchmarks.load import SCENARIOS, SIGNED, TLS, TLS_SIGNED, Scenario
 from benchmarks.machine import facts
 from benchmarks.measuring import measure
 from benchmarks.processes import Cluster, alone, running
@@ -58,6 +69,9 @@ WARM_UP: Final = (
 FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
 COMPARED: Final = ("send-64x1", "send-1x64", "batch-32", "pull-32")
 SYNC: Final[dict[str, Any]] = {"flush_disk_type": "SYNC_FLUSH"}
+ALL_SCENARIOS: Final = SCENARIOS | SIGNED | TLS | TLS_SIGNED
+#: Parts of the benchmark, in order.
+PARTS: Final = ("starts", "main", "sync", "signed", "tls", "bare-loop")
 
 Figures = dict[str, Any]
 
@@ -75,6 +89,8 @@ class Options:
     client_seconds: int
     #: Messages stored before the memory is measured.
     messages: int
+    #: Each measurement starts without free memory (ballast.py).
+    fill_memory: bool
 
 
 @click.command(context_settings={"show_default": True})
@@ -85,6 +101,12 @@ class Options:
 @click.option(
     "--messages", type=int, default=MEMORY_MESSAGES, help="Messages before memory is measured."
 )
+@click.option(
+    "--fill-memory/--no-fill-memory", default=True, help="Fill free memory before each run."
+)
+@click.option(
+    "--only", type=click.Choice(PARTS), multiple=True, help="Run this part only; repeatable."
+)
 @click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench")
 @click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-java.json")
 @click.option(
@@ -93,32 +115,49 @@ class Options:
     type=click.Path(path_type=Path),
     default=ROOT / "docs" / "performance.md",
 )
-def main(home: Path, output: Path, page_path: Path, **given: Any) -> None:
+def main(home: Path, output: Path, page_path: Path, only: tuple[str, ...], **given: Any) -> None:
     """Measure Gantry beside Apache RocketMQ; writes the results and docs/performance.md."""
     options = Options(**given)
     home.mkdir(parents=True, exist_ok=True)
-    if shutil.disk_usage(home).free < FREE_BYTES_MIN:
+    if not only and shutil.disk_usage(home).free < FREE_BYTES_MIN:
         sys.exit(f"Less than 28 GiB are free below {home}; set --home to a folder with more space.")
     folder = Path(tempfile.mkdtemp(dir=home))
     try:
         figures: Figures = {"machine": facts(folder), "options": asdict(options)}
         with closing(Ballast(folder)) as ballast:
-            figures["free_page_us"] = fill(ballast)
-            figures["start_seconds"] = starts(folder / "starts")
-            figures |= side_by_side(folder / "main", options, ballast)
-            figures |= synchronous(folder / "sync", options, ballast)
-            figures["signed"] = signed(folder / "signed", options, ballast)
-            say("the kernel under a bare loop")
-            ballast.fill()
-            figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
+            figures |= parts(folder, set(only or PARTS), options, ballast)
     except CannotInstall as reason:
         sys.exit(f"Java's brokers cannot be installed: {reason}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     output.write_text(json.dumps(figures, indent=2) + "\n")
-    page_path.write_text(page.render(figures))
+    written = str(output)
+    if not only:
+        page_path.write_text(page.render(figures))
+        written += f" and {page_path}"
     print(page.ratios(figures))
-    print(f"\nwritten to {output} and {page_path}")
+    print(f"\nwritten to {written}")
+
+
+def parts(folder: Path, wanted: set[str], options: Options, ballast: Ballast) -> Figures:
+    """The results of the wanted parts."""
+    figures: Figures = {"free_page_us": fill(ballast)} if options.fill_memory else {}
+    if "starts" in wanted:
+        figures["start_seconds"] = starts(folder / "starts")
+    if "main" in wanted:
+        figures |= side_by_side(folder / "main", options, ballast)
+    if "sync" in wanted:
+        figures |= synchronous(folder / "sync", options, ballast)
+    if "signed" in wanted:
+        figures["signed"] = signed(folder / "signed", options, ballast)
+    if "tls" in wanted:
+        figures["tls"] = tls(folder / "tls", options, ballast)
+    if "bare-loop" in wanted:
+        say("the kernel under a bare loop")
+        if options.fill_memory:
+            ballast.fill()
+        figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
+    return figures
 
 
 def fill(ballast: Ballast) -> float:
@@ -210,15 +249,40 @@ def signed(folder: Path, options: Options, ballast: Ballast) -> Figures:
         sign_as_admin(clusters[OLD])
         for who in (OURS, NEW):
             asyncio.run(create_account(clusters[who]))
-        everybody = list(clusters.values())
-        for name in (OLD, NEW):
-            with alone(clusters[name], everybody):
-                say(f"warming up {name} with access control")
-                for scenario in SIGNED.values():
-                    measure(clusters[name], scenario, seconds=max(1, options.warm_up_seconds / 2))
-        figures = {name: alternate(name, clusters, everybody, options, ballast) for name in SIGNED}
+        for each in clusters.values():
+            check_access_control(each)
+        scenarios = SIGNED | TLS_SIGNED
+        figures = beside_java("access control", scenarios, clusters, options, ballast)
     shutil.rmtree(folder)
     return figures
+
+
+def tls(folder: Path, options: Options, ballast: Ballast) -> Figures:
+    """Sends with TLS, which all brokers accept with a certificate of their test mode."""
+    with ExitStack() as stack:
+        clusters = {
+            who: stack.enter_context(_started(who, _new(folder, who))) for who in (OURS, OLD, NEW)
+        }
+        figures = beside_java("TLS", TLS, clusters, options, ballast)
+    shutil.rmtree(folder)
+    return figures
+
+
+def beside_java(
+    what: str,
+    scenarios: dict[str, Scenario],
+    clusters: dict[str, Cluster],
+    options: Options,
+    ballast: Ballast,
+) -> Figures:
+    """Warm up the JVMs with the scenarios, then measure the scenarios on all clusters."""
+    everybody = list(clusters.values())
+    for name in (OLD, NEW):
+        with alone(clusters[name], everybody):
+            say(f"warming up {name} with {what}")
+            for scenario in scenarios.values():
+                measure(clusters[name], scenario, seconds=max(1, options.warm_up_seconds / 2))
+    return {name: alternate(name, clusters, everybody, options, ballast) for name in scenarios}
 
 
 def alternate(
@@ -238,10 +302,11 @@ def alternate(
     for _ in range(1 + options.rounds):
         for who, cluster in clusters.items():
             with alone(cluster, everybody):
-                ballast.fill()
+                if options.fill_memory:
+                    ballast.fill()
                 figures = measure(
                     cluster,
-                    (SCENARIOS | SIGNED)[name],
+                    ALL_SCENARIOS[name],
                     seconds=options.seconds,
                     messages_max=MESSAGES_OF_A_RUN if name == "batch-32" else 10**12,
                     rate=rate,

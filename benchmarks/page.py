@@ -29,19 +29,23 @@ class Row:
 
 
 def _load(name: str, field: str) -> Callable[[Figures, str], float | None]:
-    return lambda figures, who: figures["scenarios"][name].get(who, {}).get(field)
+    return _in("scenarios", name, field)
 
 
-def _in(section: str, field: str) -> Callable[[Figures, str], float | None]:
-    return lambda figures, who: figures[section].get(who, {}).get(field)
+def _in(section: str, *names: str) -> Callable[[Figures, str], float | None]:
+    """A field of a section; the name of a broker is before the field."""
 
+    def find(figures: Figures, who: str) -> float | None:
+        found: Any = figures.get(section, {})
+        for name in (*names[:-1], who, names[-1]):
+            found = found.get(name, {})
+        return found or None
 
-def _signed(name: str) -> Callable[[Figures, str], float | None]:
-    return lambda figures, who: figures["signed"][name].get(who, {}).get("rate")
+    return find
 
 
 def _memory(figures: Figures, who: str) -> float | None:
-    both = figures["memory"].get(who, {}).get("both", {})
+    both = figures.get("memory", {}).get(who, {}).get("both", {})
     own: float | None = both.get("anon")
     return own
 
@@ -57,8 +61,12 @@ ROWS: Final = (
     Row("Java client, 64 threads, 128 B", "msg/s", _in("java_client", "sent_per_second"), 1.5),
     Row("batches of 32", "msg/s", _load("batch-32", "rate"), 4.5),
     Row("SYNC_FLUSH, 64 connections x 1", "msg/s", _in("sync-64x1", "rate"), 3),
-    Row("signed sends, 64 connections x 1", "msg/s", _signed("signed-64x1"), 2),
-    Row("signed sends, 1 connection x 64", "msg/s", _signed("signed-1x64"), 2),
+    Row("signed sends, 64 connections x 1", "msg/s", _in("signed", "signed-64x1", "rate"), 2),
+    Row("signed sends, 1 connection x 64", "msg/s", _in("signed", "signed-1x64", "rate"), 2),
+    Row("TLS, 64 connections x 1", "msg/s", _in("tls", "tls-64x1", "rate"), 1.5),
+    Row("TLS, 1 connection x 64", "msg/s", _in("tls", "tls-1x64", "rate"), 1.5),
+    Row("TLS, signed, 64 x 1", "msg/s", _in("signed", "tls-signed-64x1", "rate"), 1.5),
+    Row("TLS, signed, 1 x 64", "msg/s", _in("signed", "tls-signed-1x64", "rate"), 1.5),
     Row("pulls of 32 from a backlog", "msg/s", _load("pull-32", "rate"), 2),
     _cpu("for a send, 64 x 1", "send-64x1"),
     _cpu("for a send, 1 x 64", "send-1x64"),
@@ -98,6 +106,10 @@ rate of responses has a separate column. Gantry enters a message before its resp
 Signed sends go to brokers with access control, from an account that may send to one topic: ACL 2.0
 in Gantry and RocketMQ 5, ACL 1.0 in RocketMQ 4. The load generator computes each signature.
 
+Sends with TLS use TLS 1.3 with TLS_AES_128_GCM_SHA256 on all brokers, which have their default
+settings, and the certificate of the test mode. Java uses the TLS of the JDK: the Maven packages of
+the broker come without netty-tcnative. Gantry uses Python's OpenSSL.
+
 The Java client's producer and consumer resemble RocketMQ's own benchmark programs, which are in
 no package registry: one producer shared by 64 threads, one consumer with 20 threads.
 
@@ -111,7 +123,7 @@ takes a new page for every three messages of 1 KiB: without the page cache, the 
 measure the host.
 
 Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers),
-replication, TLS, and mixed message sizes. Results of other machines differ;
+replication, and mixed message sizes. Results of other machines differ;
 ratios differ less.
 """
 
@@ -190,6 +202,7 @@ def _scenario_lines(figures: Figures) -> list[str]:
         "64x1 at half of Java's peak": figures["offered"],
         "sync-64x1": figures["sync-64x1"],
         **figures["signed"],
+        **figures["tls"],
     }
     for scenario, brokers in parts.items():
         for who, each in brokers.items():

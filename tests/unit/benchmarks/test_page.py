@@ -16,6 +16,7 @@ def figures() -> dict[str, Any]:
         "p99_us": 2_000,
         "p99.9_us": 3_000,
     }
+    signed = ("signed-64x1", "signed-1x64", "tls-signed-64x1", "tls-signed-1x64")
     scenarios = ("send-64x1", "send-1x64", "batch-32", "pull-32")
     return {
         "machine": {
@@ -34,7 +35,8 @@ def figures() -> dict[str, Any]:
         "scenarios": {name: dict.fromkeys(BROKERS, load) for name in scenarios},
         "offered": dict.fromkeys(BROKERS, load),
         "sync-64x1": dict.fromkeys(BROKERS, load),
-        "signed": {name: dict.fromkeys(BROKERS, load) for name in ("signed-64x1", "signed-1x64")},
+        "signed": {name: dict.fromkeys(BROKERS, load) for name in signed},
+        "tls": {name: dict.fromkeys(BROKERS, load) for name in ("tls-64x1", "tls-1x64")},
         "java_client": {},
         "memory": {},
     }
@@ -57,3 +59,11 @@ def test_the_page_states_the_cost_of_a_free_page() -> None:
 
 def test_the_response_rate_has_a_separate_column() -> None:
     assert "| batch-32 | java-5.3.3 | 50,000 | 60,000 |" in page.render(figures())
+
+
+def test_the_ratios_of_one_part_leave_the_others_open() -> None:
+    whole = figures()
+    part = {name: whole[name] for name in ("machine", "options", "tls")}
+    rows = {row[:40].strip(): row.split()[-2] for row in page.ratios(part).splitlines()[1:]}
+    assert rows["TLS, 64 connections x 1"] == "1.00"
+    assert rows["sends, 64 connections x 1"] == "—"

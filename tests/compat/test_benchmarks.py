@@ -1,0 +1,63 @@
+"""`make bench-java` measures signed sends and sends with TLS on Gantry and on Apache's brokers."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.java import NEW, OLD, OURS
+from benchmarks.load import SIGNED, TLS, TLS_SIGNED, compile_generator
+from tests.compat import installing
+from tests.support.cluster import ROOT
+
+RUN_SECONDS_MAX = 600
+PARTS = {"signed": SIGNED | TLS_SIGNED, "tls": TLS}
+
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + RUN_SECONDS_MAX + 60)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_short_run_has_all_rows(part: str, tmp_path: Path) -> None:
+    require_programs()
+    output = tmp_path / "bench-java.json"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.java", "--only", part, "--no-fill-memory"),
+            *("--seconds", "0.3", "--rounds", "1", "--warm-up", "0"),
+            *("--home", str(tmp_path / "home"), "--json", str(output)),
+            *("--page", str(tmp_path / "page.md")),
+        ],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS_MAX,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    measured = json.loads(output.read_text())[part]
+    assert list(measured) == list(PARTS[part])
+    for brokers in measured.values():
+        assert list(brokers) == [OURS, OLD, NEW]
+        assert all(each["rate"] > 0 for each in brokers.values())
+    title = {"signed": "TLS, signed, 1 x 64", "tls": "TLS, 1 connection x 64"}[part]
+    (row,) = (line for line in done.stdout.splitlines() if line.startswith(title))
+    assert float(row.split()[-2]) > 0
+    # The page needs all parts.
+    assert not (tmp_path / "page.md").exists()
+
+
+def require_programs() -> None:
+    if shutil.which("cc") is None or shutil.which("openssl") is None:
+        pytest.skip("needs a C compiler and the program openssl")
+    try:
+        compile_generator(tls=True)
+        for version in installing.JAVA_BROKER_VERSIONS:
+            installing.java_broker_classpath(version)
+            installing.java_program_classpath("namesrv", version)
+    except SystemExit as reason:
+        pytest.skip(f"a load with TLS needs OpenSSL's headers: {reason}")
+    except installing.CannotInstall as reason:
+        pytest.skip(f"Java's brokers: {reason}")

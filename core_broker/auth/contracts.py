@@ -94,6 +94,35 @@ class Decision(NamedTuple):
     remark: str = ""
 
 
+class Ruling(NamedTuple):
+    """The decision about one resource of a request, for explanations."""
+
+    #: `Topic:name`, `Group:name`, `Cluster:name`; "" if the request names no resource.
+    resource: str
+    decision: Decision
+    #: All rules that match the resource, at most MATCHING_MAX, in order of priority.
+    matching: tuple[str, ...] = ()
+
+
+#: Maximum number of matching rules in a `Ruling`.
+MATCHING_MAX: Final = 20
+
+
+class Check(StrEnum):
+    """A check of a request; each generation of access control has an order of checks."""
+
+    #: ACL 1.0: globalWhiteRemoteAddresses.
+    WHITE_LIST = "white-list"
+    ACCOUNT = "account"
+    #: ACL 1.0: whiteRemoteAddress of the account.
+    ACCOUNT_WHITE_LIST = "account-white-list"
+    SIGNATURE = "signature"
+    #: `admin: true` of ACL 1.0, or a super user of ACL 2.0.
+    ADMINISTRATOR = "administrator"
+    #: topicPerms, groupPerms and their defaults of ACL 1.0, or the entries of ACL 2.0.
+    PERMISSIONS = "permissions"
+
+
 class Refusal(RequestRefused):
     """A request that the rules refuse; becomes the answer with RocketMQ's code and remark.
 

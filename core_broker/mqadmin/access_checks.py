@@ -1,45 +1,28 @@
 """checkAccess: whether an account may publish to a topic or consume from it, and why.
 
-Decides with the broker's own code (`core_broker.auth.explanation`) over the answers of the broker:
-settings (26), user and list (3004, 3009) for ACL 2.0, accounts (54) for ACL 1.0. A broker without
-the setting authorizationMode is Apache's, and is explained with the decisions of RocketMQ 5.3.3.
+Decides with the broker's own code (`core_broker.auth.explanation`) over the answers of the broker
+(`core_broker.client.admin.access_rules`).
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from core_broker.auth.acl2.bodies import tables_of
-from core_broker.auth.acl2.demands import Mode
-from core_broker.auth.acl2.model import SUBJECT_PREFIX
-from core_broker.auth.acl2.rules import Acl2Rules, RuleSettings
-from core_broker.auth.acl2.tables import AccessTables
-from core_broker.auth.explanation import (
-    DecidingRule,
-    ExplainableRules,
-    Explanation,
-    Question,
-    explain,
-)
-from core_broker.errors import ClientError, RequestRefused
+from core_broker.auth.explanation import Explanation, Question
+from core_broker.client.admin.access_rules import AccountsNotReturned, broker_rules
+from core_broker.errors import ClientError
 from core_broker.mqadmin.command import command, text
 from core_broker.mqadmin.lookup import masters_and_slaves
 from core_broker.mqadmin.output import Column, Table
 from core_broker.mqadmin.session import Session
 from core_broker.mqadmin.targets import broker_or_cluster
-from core_broker.remoting.bodies import encode_body
-from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 
 #: Bytes read of an ACL file.
 ACL_FILE_BYTES_MAX: Final = 16 * 1024 * 1024
-_OFF: Final = DecidingRule(
-    "", "aclEnable, authenticationEnabled and authorizationEnabled are false"
-)
-
 _RULES = Table(
     "%-22s  %-9s  %-24s  %s",
     [
@@ -77,11 +60,10 @@ async def check_access(
     """
     question = _question(username, topic, action, group_name, source_ip)
     content = None if acl_file is None else _file_text(acl_file)
-    documents = []
-    for addr in await masters_and_slaves(session.admin, broker_addr, cluster_name):
-        rules = await _rules(session, addr, username, content)
-        explanation = explain(rules, question) if rules else Explanation(True, (_OFF,))
-        documents.append(_document(addr, explanation))
+    documents = [
+        _document(addr, await _explained(session, addr, question, content))
+        for addr in await masters_and_slaves(session.admin, broker_addr, cluster_name)
+    ]
     request = {
         "userName": username,
         "topic": topic,
@@ -96,9 +78,11 @@ def _question(
     username: str, topic: str, action: str, group: str | None, source_ip: str
 ) -> Question:
     context = click.get_current_context(silent=True)
+    if not topic:
+        raise click.UsageError("The topic is empty.", context)
     if action.lower() not in {"pub", "sub"}:
         raise click.UsageError(f"{action!r} is neither Pub nor Sub.", context)
-    if (action.lower() == "sub") != (group is not None):
+    if (action.lower() == "sub") != bool(group):
         raise click.UsageError(
             "Give -g/--groupName with -a Sub, and only with -a Sub: a consumer needs Sub on its "
             "topic and on its group.",
@@ -108,7 +92,20 @@ def _question(
         ip_address(source_ip)
     except ValueError:
         raise click.UsageError(f"{source_ip!r} is no IP address.", context) from None
-    return Question(username, source_ip, topic, group or "")
+    code = RequestCode.PULL_MESSAGE if group else RequestCode.SEND_MESSAGE_V2
+    return Question(username, source_ip, topic, group or "", code)
+
+
+async def _explained(
+    session: Session, addr: str, question: Question, acl_file: str | None
+) -> Explanation:
+    try:
+        found = await broker_rules(session.admin, addr, question.account, acl_file)
+    except AccountsNotReturned as error:
+        raise ClientError(f"{error} Give the broker's plain_acl.yml with --aclFile.") from None
+    for resource in found.unreadable:
+        session.warn(f"{addr}: an entry about {resource!r} cannot be read and is ignored")
+    return found.explain(question)
 
 
 def _file_text(file: str) -> str:
@@ -120,93 +117,6 @@ def _file_text(file: str) -> str:
     if len(content) > ACL_FILE_BYTES_MAX:
         raise ClientError(f"{file} has more than {ACL_FILE_BYTES_MAX} bytes.")
     return content
-
-
-async def _rules(
-    session: Session, addr: str, username: str, content: str | None
-) -> list[ExplainableRules]:
-    """Return the rules of a broker that are in force, 1.0 before 2.0."""
-    settings = await session.admin.broker_config(addr)
-    rules: list[ExplainableRules] = []
-    if _is_on(settings, "aclEnable"):
-        rules.append(await _acl1(session, addr, settings, content))
-    if _is_on(settings, "authenticationEnabled") or _is_on(settings, "authorizationEnabled"):
-        rules.append(await _acl2(session, addr, settings, username))
-    return rules
-
-
-async def _acl1(
-    session: Session, addr: str, settings: Mapping[str, str], content: str | None
-) -> ExplainableRules:
-    # The YAML library is imported only where it is used.
-    from core_broker.auth.acl1.demands import Mode as Acl1Mode
-    from core_broker.auth.acl1.faults import RulesError
-    from core_broker.auth.acl1.reading import read_acl_file
-    from core_broker.auth.acl1.rules import Acl1Rules
-
-    if content is None:
-        content = await _accounts(session, addr)
-    try:
-        file = read_acl_file(addr, content, 0)
-    except RulesError as error:
-        raise ClientError(f"The accounts cannot be read: {error}") from None
-    is_strict = settings.get("aclJavaChecks") == "false"
-    mode = Acl1Mode.STRICT if is_strict else Acl1Mode.JAVA
-    accounts = {account.access_key: account for account in file.accounts}
-    return Acl1Rules(0, mode, accounts, file.white_list)
-
-
-async def _accounts(session: Session, addr: str) -> str:
-    """Return the accounts of a broker in the form of plain_acl.yml; JSON is YAML."""
-    try:
-        config = await session.admin.access_accounts(addr)
-    except RequestRefused as error:
-        raise ClientError(
-            f"The broker at {addr} does not return its accounts ({error.remark}). Give the "
-            "broker's plain_acl.yml with --aclFile."
-        ) from None
-    accounts = json.loads(encode_body(config.plain_access_configs or []))
-    return json.dumps(
-        {
-            "globalWhiteRemoteAddresses": config.global_white_addrs or [],
-            "accounts": [
-                {key: value for key, value in account.items() if value is not None}
-                for account in accounts
-            ],
-        },
-        ensure_ascii=False,
-    )
-
-
-async def _acl2(
-    session: Session, addr: str, settings: Mapping[str, str], username: str
-) -> ExplainableRules:
-    tables = AccessTables()
-    user = await session.admin.user(addr, username)
-    if user is not None:
-        acl = await session.admin.acl(addr, SUBJECT_PREFIX + username)
-        tables, unreadable = tables_of(user, acl)
-        for resource in unreadable:
-            session.warn(f"{addr}: an entry about {resource!r} cannot be read and is ignored")
-    return Acl2Rules(
-        tables,
-        RuleSettings(
-            cluster=settings.get("brokerClusterName", ""),
-            is_authorizing=_is_on(settings, "authorizationEnabled"),
-            authentication_whitelist=_codes(settings.get("authenticationWhitelist", "")),
-            authorization_whitelist=_codes(settings.get("authorizationWhitelist", "")),
-            mode=Mode.STRICT if settings.get("authorizationMode") == "STRICT" else Mode.JAVA,
-        ),
-        0,
-    )
-
-
-def _is_on(settings: Mapping[str, str], key: str) -> bool:
-    return settings.get(key, "").lower() == "true"
-
-
-def _codes(words: str) -> frozenset[int]:
-    return frozenset(int(word) for word in words.split(",") if word.strip().isdecimal())
 
 
 def _document(addr: str, explanation: Explanation) -> dict[str, Any]:

@@ -20,16 +20,22 @@ def secret_of(account: str) -> str:
 
 
 async def refusal(addr: str, account: str, topic: str, group: str = "") -> tuple[int, str]:
-    """Code and remark of the broker's refusal of a signed send or pull; 0 and "" when admitted.
+    """Code and remark of the broker's refusal of a signed send or pull; 0 and "" when admitted."""
+    if group:
+        return await refusal_of(addr, account, Code.PULL_MESSAGE, topic=topic, consumerGroup=group)
+    return await refusal_of(addr, account, Code.SEND_MESSAGE_V2, a="PG", b=topic)
+
+
+async def refusal_of(addr: str, account: str, code: Code, **fields: str) -> tuple[int, str]:
+    """Code and remark of the broker's refusal of a request; 0 and "" when admitted.
 
     An admitted request misses fields that the handler needs. The place in Java's source is left
-    out of the remark.
+    out of the remark. The request of the account "" is not signed.
     """
-    send = RemotingCommand.request(Code.SEND_MESSAGE_V2, {"a": "PG", "b": topic})
-    pull = RemotingCommand.request(Code.PULL_MESSAGE, {"topic": topic, "consumerGroup": group})
-    client = RemotingClient(name="a client", rpc_hooks=[AclRpcHook(account, secret_of(account))])
+    hooks = [AclRpcHook(account, secret_of(account))] if account else []
+    client = RemotingClient(name="a client", rpc_hooks=hooks)
     try:
-        answer = await client.invoke(addr, pull if group else send)
+        answer = await client.invoke(addr, RemotingCommand.request(code, fields))
     finally:
         await client.close()
     remark = answer.remark or ""

@@ -14,8 +14,8 @@ code SYSTEM_ERROR and Java's remark with class, text and place. Pure.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 from core_broker.auth.acl1.accounts import RETRY_PREFIX, Account
 from core_broker.auth.acl1.addresses import AddressPattern, matching_pattern, peer_address
@@ -24,12 +24,14 @@ from core_broker.auth.acl1.permissions import Perm, permits
 from core_broker.auth.contracts import (
     STORED_ACTIONS,
     Action,
+    Check,
     Decision,
     Established,
     Identity,
     Refusal,
     Request,
     ResourceKind,
+    Ruling,
 )
 from core_broker.auth.signature import ACCESS_KEY
 from core_broker.errors import ProtocolError
@@ -48,12 +50,23 @@ _ADMIN_PLACE = _MANAGER + "checkPerm(PlainPermissionManager.java:581)"
 _DEFAULT_PLACE = _MANAGER + "checkPerm(PlainPermissionManager.java:606)"
 _LISTED_PLACE = _MANAGER + "checkPerm(PlainPermissionManager.java:611)"
 _PARSE_PLACE = _VALIDATOR + "parse(PlainAccessValidator.java:134)"
+_TRACES: Final = Decision(True, f"every account may publish to {TRACE_TOPIC}")
 _PERMS: Final = {Action.PUB: Perm.PUB, Action.SUB: Perm.SUB}
 
 
 @dataclass(frozen=True, slots=True)
 class Acl1Rules:
     """Accounts and white list of all files together; never changed."""
+
+    #: The checks in the order of `admit`.
+    checks: ClassVar[tuple[Check, ...]] = (
+        Check.WHITE_LIST,
+        Check.ACCOUNT,
+        Check.ACCOUNT_WHITE_LIST,
+        Check.SIGNATURE,
+        Check.ADMINISTRATOR,
+        Check.PERMISSIONS,
+    )
 
     generation: int
     mode: Mode
@@ -143,6 +156,43 @@ class Acl1Rules:
 
         Actions but Pub and Sub are administration: only an administrator may do them.
         """
+        general = self._general(identity, address)
+        if general is not None:
+            return general
+        account = self.accounts[identity.account]
+        perm = _PERMS.get(action)
+        if perm is None or kind is ResourceKind.CLUSTER:
+            text = f"Need admin permission, but accessKey={account.access_key} is not"
+            remark = "" if account.is_admin else _remark(text, _ADMIN_PLACE)
+            return Decision(account.is_admin, f"admin: {str(account.is_admin).lower()}", remark)
+        if perm is Perm.PUB and kind is ResourceKind.TOPIC and name == TRACE_TOPIC:
+            return _TRACES
+        prefix = RETRY_PREFIX if kind is ResourceKind.GROUP else ""
+        if name.startswith(RETRY_PREFIX):
+            perm = Perm.SUB
+        return _decide(account, Need(prefix + name, perm))
+
+    def rulings(self, identity: Identity, address: str, request: Request) -> list[Ruling]:
+        """Return the decisions about an identified request; empty: a signature is enough.
+
+        Raises ProtocolError for a request without the fields that its code needs.
+        """
+        demand = demand_of(request, self.mode)
+        general = self._general(identity, address)
+        if Need(TRACE_TOPIC, Perm.PUB) in demand.needs and general is None:
+            general = _TRACES
+        account = self.accounts.get(identity.account)
+        if demand.is_admin_only:
+            is_admin = account is not None and account.is_admin
+            rule = f"admin: {str(is_admin).lower()}"
+            return [Ruling("", general or Decision(is_admin, rule))]
+        if general is not None or account is None:
+            decision = general or Decision(False, "no such account")
+            return [Ruling(_resource(need.resource), decision) for need in demand.needs]
+        return [_ruling(account, need) for need in demand.needs]
+
+    def _general(self, identity: Identity, address: str) -> Decision | None:
+        """Return the decision about every resource, by white lists or an absent account."""
         if identity.how is Established.WHITE_LIST:
             pattern = matching_pattern(self.white_list, peer_address(address))
             return Decision(True, f"globalWhiteRemoteAddresses: {pattern.text if pattern else ''}")
@@ -152,17 +202,15 @@ class Acl1Rules:
             return Decision(False, "no such account", _remark(text, _UNKNOWN_PLACE))
         if identity.how is Established.ACCOUNT_WHITE_LIST:
             return Decision(True, f"whiteRemoteAddress: {account.white_address.text}")
-        perm = _PERMS.get(action)
-        if perm is None or kind is ResourceKind.CLUSTER:
-            text = f"Need admin permission, but accessKey={account.access_key} is not"
-            remark = "" if account.is_admin else _remark(text, _ADMIN_PLACE)
-            return Decision(account.is_admin, f"admin: {str(account.is_admin).lower()}", remark)
-        if perm is Perm.PUB and kind is ResourceKind.TOPIC and name == TRACE_TOPIC:
-            return Decision(True, f"every account may publish to {TRACE_TOPIC}")
-        prefix = RETRY_PREFIX if kind is ResourceKind.GROUP else ""
-        if name.startswith(RETRY_PREFIX):
-            perm = Perm.SUB
-        return _decide(account, Need(prefix + name, perm))
+        return None
+
+
+def _ruling(account: Account, need: Need) -> Ruling:
+    """The decision about a resource; a default is shown behind the listed permission."""
+    decision = _decide(account, need)
+    unlisted = replace(account, perms={}, is_admin=False)
+    rules = dict.fromkeys((decision.rule, _decide(unlisted, need).rule))
+    return Ruling(_resource(need.resource), decision, tuple(rules))
 
 
 def _decide(account: Account, need: Need) -> Decision:

@@ -6,8 +6,9 @@ authorization handlers of RocketMQ 5.3.3. Unlike there, authorization never beli
 a signature, and a disabled user has no permission.
 """
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import ClassVar, Final, NamedTuple
 
 from core_broker.auth.acl2.demands import (
     Demand,
@@ -26,23 +27,28 @@ from core_broker.auth.acl2.model import (
     RuleDecision,
     User,
     UserStatus,
+    title,
 )
 from core_broker.auth.acl2.priority import decisive, decisive_in_java
 from core_broker.auth.acl2.source_addresses import Peer, peer_address
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.contracts import (
+    MATCHING_MAX,
     Action,
+    Check,
     Decision,
     Established,
     Identity,
     Refusal,
     Request,
     ResourceKind,
+    Ruling,
 )
 from core_broker.auth.signature import ACCESS_KEY
 from core_broker.remoting.codes import ResponseCode
 
 _SUPER_RULE: Final = "super user"
+_NOT_AUTHORIZING: Final = Decision(is_allowed=True, rule="authorizationEnabled=false")
 _NO_NAME: Final = "username cannot be null."
 _NOT_AUTHORIZED: Final = "Authorization failed. Please verify your access rights and try again."
 
@@ -62,6 +68,14 @@ class RuleSettings(NamedTuple):
 
 class Acl2Rules:
     """The rules of ACL 2.0; implements `contracts.Rules`."""
+
+    #: The checks in the order of `admit`.
+    checks: ClassVar[tuple[Check, ...]] = (
+        Check.ACCOUNT,
+        Check.SIGNATURE,
+        Check.ADMINISTRATOR,
+        Check.PERMISSIONS,
+    )
 
     def __init__(self, tables: AccessTables, settings: RuleSettings, generation: int) -> None:
         self.generation = generation
@@ -159,11 +173,46 @@ class Acl2Rules:
     ) -> Decision:
         """Decide about one resource and one action."""
         if not self._settings.is_authorizing:
-            return Decision(is_allowed=True, rule="authorizationEnabled=false")
+            return _NOT_AUTHORIZING
         actions = (action,)
         is_topic = kind is ResourceKind.TOPIC
         demand = topic_demand(name, actions) if is_topic else Demand(kind, name, actions)
         return self._decide(identity, address, peer_address(address), demand)
+
+    def rulings(self, identity: Identity, address: str, request: Request) -> list[Ruling]:
+        """Return the decisions about an identified request; empty: a signature is enough.
+
+        Raises Unreadable for a request without the fields that its code needs.
+        """
+        settings = self._settings
+        if not settings.is_authorizing:
+            return [Ruling("", _NOT_AUTHORIZING)]
+        if request.code in settings.authorization_whitelist:
+            return []
+        demands = settings.demands_of(request, settings.cluster, settings.mode)
+        if demands is None:
+            return [Ruling("", Decision(identity.is_admin, _SUPER_RULE))]
+        peer = peer_address(address)
+        return [
+            Ruling(
+                f"{demand.kind}:{demand.name}",
+                self._decide(identity, address, peer, demand),
+                tuple(islice(self._matching(identity, peer, demand), MATCHING_MAX)),
+            )
+            for demand in demands
+        ]
+
+    def _matching(self, identity: Identity, peer: Peer | None, demand: Demand) -> Iterator[str]:
+        """Yield the matching entries in order of priority: the first one decides."""
+        acl = self._tables.acls.get(SUBJECT_PREFIX + identity.account)
+        if acl is None or identity.is_admin:
+            return
+        for kind in PolicyType:
+            matching = list(_matching(acl.entries(kind), peer, demand))
+            while matching:
+                first = self._decisive(matching)
+                matching.remove(first)
+                yield str(first) if kind is PolicyType.CUSTOM else f"{title(kind)} {first}"
 
     def _decide(
         self, identity: Identity, address: str, peer: Peer | None, demand: Demand

@@ -1,5 +1,6 @@
 """Explanations agree with the decisions about requests, and name the deciding rule."""
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
@@ -12,8 +13,17 @@ from core_broker.auth.acl2.demands import Mode
 from core_broker.auth.acl2.model import User, UserStatus, UserType
 from core_broker.auth.acl2.rules import Acl2Rules, RuleSettings
 from core_broker.auth.acl2.tables import AccessTables, put_acl
-from core_broker.auth.contracts import Refusal, Request
-from core_broker.auth.explanation import DecidingRule, ExplainableRules, Question, explain
+from core_broker.auth.contracts import Check, Refusal, Request
+from core_broker.auth.explanation import (
+    EXPLAINED,
+    DecidingRule,
+    ExplainableRules,
+    Explanation,
+    Outcome,
+    Question,
+    Step,
+    explain,
+)
 from core_broker.auth.gate import Gate
 from core_broker.auth.signature import SigningKey, signed_fields
 from core_broker.remoting.bodies import AclInfo, PolicyEntryInfo, PolicyInfo, UserInfo
@@ -38,6 +48,19 @@ ENTRIES = {
         ("Custom", "Group:billing", "Sub", "Allow", None),
     ),
     "gone": (("Custom", "*", "All", "Allow", None),),
+}
+#: The header of each request as clients and mqadmin send it.
+FIELDS: dict[Code, Callable[[Question], dict[str, str]]] = {
+    Code.SEND_MESSAGE_V2: lambda asked: {"a": "PG", "b": asked.topic, "e": "0"},
+    Code.PULL_MESSAGE: lambda asked: {
+        "topic": asked.topic,
+        "consumerGroup": asked.group,
+        "queueId": "0",
+    },
+    Code.UPDATE_AND_CREATE_TOPIC: lambda asked: {"topic": asked.topic, "perm": "6"},
+    Code.DELETE_TOPIC_IN_BROKER: lambda asked: {"topic": asked.topic},
+    Code.DELETE_SUBSCRIPTIONGROUP: lambda asked: {"groupName": asked.group},
+    Code.UPDATE_BROKER_CONFIG: lambda asked: {},
 }
 
 
@@ -66,23 +89,23 @@ def users(mode: Mode = Mode.STRICT, whitelist: frozenset[int] = frozenset()) -> 
     return Acl2Rules(tables(), settings, 1)
 
 
+def asked(account: str, address: str, topic: str, group: str = "") -> Question:
+    """A question about a pull with a group, about a send without."""
+    code = Code.PULL_MESSAGE if group else Code.SEND_MESSAGE_V2
+    return Question(account, address, topic, group, code)
+
+
 def gate_decision(rules: tuple[ExplainableRules, ...], question: Question) -> tuple[int, str]:
     """Code and remark of a gate for the signed request of a client; 0 and "" when admitted."""
     gate = Gate()
     for each in rules:
         (gate.use_acl1 if isinstance(each, Acl1Rules) else gate.use_acl2)(each)
-    fields = {"AccessKey": question.account}
-    if question.group:
-        fields |= {"topic": question.topic, "consumerGroup": question.group, "queueId": "0"}
-        code = Code.PULL_MESSAGE
-    else:
-        fields |= {"a": "PG", "b": question.topic, "e": "0"}
-        code = Code.SEND_MESSAGE_V2
-    body = b"" if question.group else b"a message"
+    fields = {"AccessKey": question.account} | FIELDS[question.code](question)
+    body = b"a message" if question.code is Code.SEND_MESSAGE_V2 else b""
     key = SigningKey(f"secret-of-{question.account}")
     fields["Signature"] = key.sign(signed_fields(fields), body)
     try:
-        gate.admit(question.address, Request(code, 479, LanguageCode.JAVA, fields, body))
+        gate.admit(question.address, Request(question.code, 479, LanguageCode.JAVA, fields, body))
     except Refusal as refusal:
         return refusal.code, refusal.remark
     return ResponseCode.SUCCESS, ""
@@ -103,19 +126,36 @@ def test_explanations_agree_with_the_gate(
     rules: tuple[ExplainableRules, ...], names: tuple[str, ...]
 ) -> None:
     decided = set()
-    for name, address, topic, group in product(names, ADDRESSES, TOPICS, GROUPS):
-        question = Question(name, address, topic, group)
+    cases = product(names, ADDRESSES, TOPICS, GROUPS, FIELDS)
+    for question in map(Question._make, cases):
+        if not question.group and EXPLAINED[question.code].group:
+            continue
         explanation = explain(rules, question)
         code, remark = gate_decision(rules, question)
         assert (explanation.code, explanation.remark) == (code, remark), question
         assert explanation.is_allowed == (code == ResponseCode.SUCCESS), question
         assert all(rule.rule for rule in explanation.rules), question
+        check_paths(explanation, question)
         decided.add(explanation.is_allowed)
     assert decided == {True, False}
 
 
+def check_paths(explanation: Explanation, question: Question) -> None:
+    """Each path ends in its decision: nothing is reached behind the deciding check."""
+    refused = 0
+    for path in explanation.paths:
+        outcomes = [step.outcome for step in path]
+        reached = [each for each in outcomes if each is not Outcome.NOT_REACHED]
+        assert outcomes == reached + [Outcome.NOT_REACHED] * (len(path) - len(reached)), question
+        assert reached[-1] in (Outcome.ALLOWED, Outcome.REFUSED), question
+        assert Outcome.REFUSED not in reached[:-1], question
+        assert all(step.rules for step in path if step.outcome is reached[-1]), question
+        refused += reached[-1] is Outcome.REFUSED
+    assert bool(refused) is not explanation.is_allowed, question
+
+
 def rule(rules: ExplainableRules, *question: str) -> list[tuple[str, str]]:
-    return [(each.resource, each.rule) for each in explain([rules], Question(*question)).rules]
+    return [(each.resource, each.rule) for each in explain([rules], asked(*question)).rules]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +180,7 @@ def rule(rules: ExplainableRules, *question: str) -> list[tuple[str, str]]:
                 ("Group:g", "Allow Sub on Group:*"),
             ],
         ),
-        (("alice", "10.0.0.1", "%RETRY%g"), [("Topic:%RETRY%g", "Allow Sub on Group:*")]),
+        (("alice", "10.0.0.1", "%RETRY%g"), [("Group:g", "Allow Sub on Group:*")]),
         (("gone", "10.0.0.1", "P"), [("", "disabled-account")]),
         (("nobody", "10.0.0.1", "P"), [("", "unknown-account")]),
         (("", "10.0.0.1", "P"), [("", "no-account")]),
@@ -178,7 +218,7 @@ def test_a_code_without_permissions_is_named() -> None:
     rules = users(whitelist=frozenset({Code.SEND_MESSAGE_V2.value}))
     explanation = explain([rules], Question("alice", "10.0.0.1", "P"))
     assert explanation.is_allowed
-    assert explanation.rules == (DecidingRule("Topic:P", "request code 310 needs no permission"),)
+    assert explanation.rules == (DecidingRule("", "request code 310 needs no permission"),)
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -192,7 +232,7 @@ def test_a_brokers_answers_give_the_same_explanations(mode: Mode) -> None:
         remote = Acl2Rules(made, RuleSettings("C", mode=mode), 0)
         assert not unreadable
         for address, topic, group in product(ADDRESSES, TOPICS, GROUPS):
-            question = Question(name, address, topic, group)
+            question = asked(name, address, topic, group)
             assert explain([remote], question) == explain([local], question), question
 
 
@@ -207,3 +247,45 @@ def test_unreadable_entries_of_a_foreign_broker_are_reported() -> None:
     rules = Acl2Rules(made, RuleSettings("C"), 0)
     assert explain([rules], Question("u", "10.0.0.1", "P")).is_allowed
     assert not explain([rules], Question("u", "10.0.0.1", "axb")).is_allowed
+
+
+def path(rules: ExplainableRules, *question: str) -> tuple[Step, ...]:
+    (only,) = explain([rules], asked(*question)).paths
+    return only
+
+
+def test_a_path_shows_the_matching_entries_in_order_of_priority() -> None:
+    assert path(users(), "alice", "10.0.0.1", "orders-eu") == (
+        Step(Check.ACCOUNT, Outcome.PASSED),
+        Step(Check.SIGNATURE, Outcome.PASSED),
+        Step(Check.ADMINISTRATOR, Outcome.PASSED),
+        Step(
+            Check.PERMISSIONS,
+            Outcome.REFUSED,
+            "Topic:orders-eu",
+            (
+                "Deny All on Topic:orders-eu from 10.0.0.0/8",
+                "Allow Pub on Topic:orders*",
+                "Default Deny Pub on Topic:*",
+            ),
+        ),
+    )
+
+
+def test_a_path_ends_at_the_deciding_check() -> None:
+    outcomes = [(step.check, step.outcome) for step in path(users(), "root", "10.0.0.1", "P")]
+    assert outcomes[-2:] == [
+        (Check.ADMINISTRATOR, Outcome.ALLOWED),
+        (Check.PERMISSIONS, Outcome.NOT_REACHED),
+    ]
+    first, *later = path(accounts(), "nothing", "127.0.0.9", "P")
+    assert first == Step(
+        Check.WHITE_LIST, Outcome.ALLOWED, "", ("globalWhiteRemoteAddresses: 127.0.0.9",)
+    )
+    assert {step.outcome for step in later} == {Outcome.NOT_REACHED}
+
+
+def test_the_second_resource_is_not_reached_behind_a_refusal() -> None:
+    *_, topic, group = path(accounts(), "nothing", "10.0.0.1", "P", "G")
+    assert (topic.resource, topic.outcome) == ("Topic:P", Outcome.REFUSED)
+    assert (group.resource, group.outcome) == ("Group:G", Outcome.NOT_REACHED)

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,10 +94,16 @@ class Output:
 
 @pytest.fixture(scope="session")
 def gantry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
-    home = tmp_path_factory.mktemp("gantry")
+    with started(tmp_path_factory.mktemp("gantry")) as gantry:
+        yield gantry
+
+
+@contextmanager
+def started(home: Path, *options: str) -> Iterator[Gantry]:
+    """Run `manage.py up` with the options."""
     ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
     process = subprocess.Popen(
-        [sys.executable, "manage.py", "up", "--home", str(home), *ports],
+        [sys.executable, "manage.py", "up", "--home", str(home), *ports, *options],
         cwd=ROOT,
         env={
             **os.environ,
@@ -147,6 +154,13 @@ def page(
     gantry: Gantry, chromium: Browser, request: pytest.FixtureRequest, tmp_path: Path
 ) -> Iterator[Page]:
     """A page of a signed-in admin. Script errors of the page fail the test."""
+    with signed_in(gantry, chromium, tmp_path / f"{request.node.name}.png") as page:
+        yield page
+
+
+@contextmanager
+def signed_in(gantry: Gantry, chromium: Browser, screenshot: Path) -> Iterator[Page]:
+    """Open a page as admin; take a screenshot at the end."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB")
     context.set_default_timeout(PAGE_TIMEOUT_MS)
     page = context.new_page()
@@ -155,7 +169,7 @@ def page(
     page.on("console", lambda said: faults.append(said.text) if is_fault(said.text) else None)
     sign_in(page, gantry)
     yield page
-    page.screenshot(path=tmp_path / f"{request.node.name}.png", full_page=True)
+    page.screenshot(path=screenshot, full_page=True)
     context.close()
     assert not faults, f"the page's scripts complained: {faults}"
 

@@ -27,6 +27,7 @@ PURE = (
     *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
+    "core_broker/raft",
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

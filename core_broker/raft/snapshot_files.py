@@ -1,0 +1,119 @@
+"""Snapshots on disk: one file each, complete or absent.
+
+    file   := magic "GRN1", crc32 of the meta, length of the meta (4), meta, bytes of the snapshot
+    meta   := SnapshotMeta as JSON, with the size and the CRC-32 of the bytes
+
+A snapshot is written to `snapshot.part`, synced, checked, and renamed to `snapshot-INDEX-TERM`;
+then older snapshots are removed.
+"""
+
+import struct
+import zlib
+from pathlib import Path
+
+import msgspec
+
+from core_broker.errors import StoreCorrupt
+from core_broker.raft.messages import SnapshotChunk
+from core_broker.raft.model import SnapshotMeta
+from core_broker.store.files import Files
+
+_HEADER = struct.Struct(">4sII")
+_MAGIC = b"GRN1"
+_PART = "snapshot.part"
+_PREFIX = "snapshot-"
+#: Bytes read at once when a snapshot is checked.
+_CHECKED_BYTES = 1024 * 1024
+
+
+class SnapshotFiles:
+    """The snapshots of one node; `current` is the newest."""
+
+    def __init__(self, files: Files, folder: Path) -> None:
+        self._files = files
+        self._folder = folder
+        self.current: SnapshotMeta | None = None
+
+    def load(self) -> None:
+        """Find and check the newest snapshot; raises StoreCorrupt when damaged or missing."""
+        names = [each for each in self._files.names(self._folder) if each.startswith(_PREFIX)]
+        if not names:
+            raise StoreCorrupt(str(self._folder), 0, "the folder has no snapshot")
+        self.current = self._check(self._folder / names[-1])
+        self._files.sync_dir(self._folder)  # the rename may have been the last act of a process
+        self._remove_others(names[-1])
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
+        """Write and sync a chunk; chunks come in order, and offset 0 begins a new file."""
+        header = _encode_header(chunk.snapshot)
+        path = self._folder / _PART
+        file = self._files.open(path, create=True)
+        try:
+            if chunk.offset == 0:
+                file.truncate(0)
+                file.pwrite(header, 0)
+            file.pwrite(chunk.data, len(header) + chunk.offset)
+            file.sync()
+        finally:
+            file.close()
+
+    def finish(self, snapshot: SnapshotMeta) -> None:
+        """Make the written chunks the newest snapshot; raises StoreCorrupt for wrong bytes."""
+        part = self._folder / _PART
+        if self._check(part) != snapshot:
+            raise StoreCorrupt(str(part), 0, "the file is not the announced snapshot")
+        name = f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"
+        self._files.rename(part, self._folder / name)
+        self._files.sync_dir(self._folder)
+        self.current = snapshot
+        self._remove_others(name)
+
+    def read(self, snapshot: SnapshotMeta, offset: int, size: int) -> bytes | None:
+        """Return bytes of the newest snapshot; None for another snapshot."""
+        if snapshot != self.current:
+            return None
+        if snapshot.size == 0:
+            return b""
+        path = self._folder / f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"
+        file = self._files.open(path)
+        try:
+            size = min(size, snapshot.size - offset)
+            return file.pread(size, len(_encode_header(snapshot)) + offset)
+        finally:
+            file.close()
+
+    def _remove_others(self, kept: str) -> None:
+        for name in self._files.names(self._folder):
+            if name.startswith(_PREFIX) and name != kept:
+                self._files.remove(self._folder / name)
+
+    def _check(self, path: Path) -> SnapshotMeta:
+        """Read the meta of a snapshot file and check all bytes."""
+        file = self._files.open(path)
+        try:
+            head = file.pread(_HEADER.size, 0)
+            if len(head) < _HEADER.size:
+                raise StoreCorrupt(str(path), 0, "the header is incomplete")
+            magic, crc, length = _HEADER.unpack(head)
+            if magic != _MAGIC or length > _CHECKED_BYTES:
+                raise StoreCorrupt(str(path), 0, "the file is no snapshot")
+            encoded = file.pread(length, _HEADER.size)
+            if zlib.crc32(encoded) != crc:
+                raise StoreCorrupt(str(path), _HEADER.size, "the description is damaged")
+            snapshot = msgspec.json.decode(encoded, type=SnapshotMeta)
+            start = _HEADER.size + length
+            checksum = 0
+            for offset in range(0, snapshot.size, _CHECKED_BYTES):
+                size = min(_CHECKED_BYTES, snapshot.size - offset)
+                checksum = zlib.crc32(file.pread(size, start + offset), checksum)
+            end = self._files.size(path)
+        finally:
+            file.close()
+        if end != start + snapshot.size or checksum != snapshot.checksum:
+            raise StoreCorrupt(str(path), start, "the bytes of the snapshot are damaged")
+        return snapshot
+
+
+def _encode_header(snapshot: SnapshotMeta) -> bytes:
+    encoded = msgspec.json.encode(snapshot)
+    return _HEADER.pack(_MAGIC, zlib.crc32(encoded), len(encoded)) + encoded

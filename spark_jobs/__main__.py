@@ -221,6 +221,8 @@ def ingest(
             return run_follow(job, follow, runtime)
         return run_ingest(job, runtime)
 
+    if follow is not None:  # the event log would grow by 30 MB per hour
+        shell["conf"] = ("spark.eventLog.enabled=false", *shell["conf"])
     run_job(f"ingest {topic}", work, **shell)
 
 

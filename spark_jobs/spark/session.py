@@ -34,6 +34,11 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "16",  # adaptive execution merges small partitions
+    # Limits of Spark's memory of finished jobs, for a session of many jobs.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "2000",
     "spark.ui.showConsoleProgress": "false",
 }
 

@@ -22,14 +22,6 @@ if TYPE_CHECKING:
 
 APP_NAME: Final = "gantry jobs"
 
-#: Limits of Spark's memory of finished jobs, for a session of many jobs.
-HISTORY: Final = {
-    "spark.sql.ui.retainedExecutions": "20",
-    "spark.ui.retainedJobs": "50",
-    "spark.ui.retainedStages": "50",
-    "spark.ui.retainedTasks": "2000",
-}
-
 
 class SharedSession:
     """The session. `lend` and `stop` belong to one thread; other methods may run in any thread."""
@@ -105,6 +97,6 @@ class SharedSession:
             APP_NAME,
             run_dir=self.settings.run_dir,
             master=self.settings.master,
-            settings={**HISTORY, **self.settings.spark},
+            settings=self.settings.spark,
         )
         return self._session

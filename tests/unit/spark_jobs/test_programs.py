@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spark_jobs import __main__ as programs
+from spark_jobs.jobs import run
+from spark_jobs.jobs.ingest import Ingest
+from spark_jobs.jobs.run import Runtime
 from spark_jobs.outcome import Exit
 from spark_jobs.spark.java import Java, SparkUnavailableError
 from spark_jobs.spark.lake_writer import exclusive_writer
@@ -91,6 +95,29 @@ def test_every_failure_becomes_one_line(
 
 
 @pytest.mark.parametrize(
+    ("options", "is_logged"),
+    [([], "false"), (["--conf", "spark.eventLog.enabled=true"], "true")],
+)
+def test_a_followed_job_has_no_event_log_by_default(
+    options: list[str], is_logged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, str] = {}
+
+    def session(_name: str, **options: Any) -> AbstractContextManager[None]:
+        settings.update(options["settings"])
+        return nullcontext()
+
+    def follow(_job: Ingest, _every_s: int, runtime: Runtime) -> run.Result:
+        with runtime.start_spark(False):
+            return run.Result()
+
+    monkeypatch.setattr(programs, "spark_session", session)
+    monkeypatch.setattr(programs, "run_follow", follow)
+    assert ingest(tmp_path, "-n", NOWHERE, "--follow", "1", *options).exit_code == Exit.DONE
+    assert settings["spark.eventLog.enabled"] == is_logged
+
+
+@pytest.mark.parametrize(
     "wrong", [["--conf", "novalue"], ["--retain-days", "0"], ["--messages-per-round", "many"], []]
 )
 def test_wrong_usage(wrong: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +166,7 @@ def test_settings_of_a_session(tmp_path: Path) -> None:
     local = all_settings("local[2]", tmp_path, {"spark.driver.memory": "2g", **SHORT_RUN})
     assert local["spark.driver.memory"] == "2g"
     assert local["spark.driver.bindAddress"] == "127.0.0.1"
+    assert local["spark.ui.retainedJobs"] == "50"
     assert local["spark.eventLog.dir"] == (tmp_path / "spark-events").as_uri()
     quiet, *more = local[JAVA_OPTIONS].split()
     assert quiet == f"-Dlog4j2.configurationFile={(tmp_path / 'log4j2.properties').as_uri()}"

@@ -48,6 +48,14 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: time than it saves.
 JAVA_DEFAULTS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+#: Environment of Java and the Python workers: glibc returns the memory of freed arrays to the
+#: system at once. By default every thread has an arena, which keeps freed memory.
+MALLOC_SETTINGS: Final[Mapping[str, str]] = {
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",
+    "MALLOC_TRIM_THRESHOLD_": "1048576",
+}
+
 #: Additional settings for a run of seconds.
 SHORT_RUN: Final[Mapping[str, str]] = {"spark.sql.shuffle.partitions": "2"}
 
@@ -100,6 +108,8 @@ def start_session(
     os.environ["JAVA_HOME"] = str(java.home)
     # Otherwise the workers may start a Python without pyarrow and Gantry.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    for name, value in MALLOC_SETTINGS.items():
+        os.environ.setdefault(name, value)
     chosen = chosen_master(master)
     if is_local(chosen):
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK

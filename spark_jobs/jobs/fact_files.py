@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Rows of facts that a task reads at once. The task of an hour also judges the awaited messages in
 #: pieces of at most this size; the other pieces wait compressed in a `spark.spool.Spool`.
-FACTS_READ: Final = 262_144
+FACTS_READ: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,14 @@ JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 #: time than it saves.
 JAVA_DEFAULTS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-#: Environment of Java and the Python workers: glibc returns the memory of freed arrays to the
-#: system at once. By default every thread has an arena, which keeps freed memory.
-MALLOC_SETTINGS: Final[Mapping[str, str]] = {
+#: Environment of Java and the Python workers: few arenas of glibc, which return freed memory to the
+#: system. By default every thread has an arena, and Arrow an allocator; each keeps freed memory.
+#: The thresholds are larger than the buffers of a read, which the next read uses again.
+MEMORY_SETTINGS: Final[Mapping[str, str]] = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_ARENA_MAX": "2",
-    "MALLOC_MMAP_THRESHOLD_": "1048576",
-    "MALLOC_TRIM_THRESHOLD_": "1048576",
+    "MALLOC_MMAP_THRESHOLD_": str(4 * 1024 * 1024),
+    "MALLOC_TRIM_THRESHOLD_": str(16 * 1024 * 1024),
 }
 
 #: Additional settings for a run of seconds.
@@ -108,7 +110,7 @@ def start_session(
     os.environ["JAVA_HOME"] = str(java.home)
     # Otherwise the workers may start a Python without pyarrow and Gantry.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    for name, value in MALLOC_SETTINGS.items():
+    for name, value in MEMORY_SETTINGS.items():
         os.environ.setdefault(name, value)
     chosen = chosen_master(master)
     if is_local(chosen):

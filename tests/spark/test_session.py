@@ -7,13 +7,13 @@ import pyarrow
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_jobs.spark.session import MALLOC_SETTINGS
+from spark_jobs.spark.session import MEMORY_SETTINGS
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-def test_java_and_workers_have_the_settings_of_the_allocator(spark: SparkSession) -> None:
-    names = sorted(MALLOC_SETTINGS)
+def test_java_and_workers_have_the_memory_settings(spark: SparkSession) -> None:
+    names = sorted(MEMORY_SETTINGS)
 
     def environment(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         for _ in batches:
@@ -21,7 +21,7 @@ def test_java_and_workers_have_the_settings_of_the_allocator(spark: SparkSession
             yield pyarrow.RecordBatch.from_pydict({"name": names, "value": values})
 
     rows = spark.range(1).mapInArrow(environment, "name string, value string").collect()
-    assert {row.name: row.value for row in rows} == MALLOC_SETTINGS
+    assert {row.name: row.value for row in rows} == MEMORY_SETTINGS
     java = spark.sparkContext._jvm
     assert java is not None
-    assert {name: java.System.getenv(name) for name in names} == MALLOC_SETTINGS
+    assert {name: java.System.getenv(name) for name in names} == MEMORY_SETTINGS

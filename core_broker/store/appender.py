@@ -57,6 +57,8 @@ class Appender:
         self.store_timestamp = 0
         #: Duration of the last write, ms.
         self.write_time_ms = 0
+        #: True on a slave: the log is a copy of its master's log, and all puts are refused.
+        self.is_replica = settings().broker_role == "SLAVE"
         #: Stages the records that a fast path holds; called first by every put and write.
         self.stage_pending: Callable[[], None] = _no_pending
         self._log = parts.log
@@ -122,7 +124,7 @@ class Appender:
     def capacity_bytes(self) -> int:
         """Maximum size, bytes, for the next `stage_encoded`; larger records must use `put`."""
         log = self._log
-        if self._health.reason is not None or self._preallocator.is_disk_full:
+        if self.is_replica or self._health.reason is not None or self._preallocator.is_disk_full:
             return 0
         unwritten = log.position - log.written
         return min(log.active.end - BLANK_BYTES - log.position, STAGED_BYTES_MAX - unwritten)
@@ -144,7 +146,7 @@ class Appender:
 
     def _refusal(self, inner: MessageInner) -> PutStatus | None:
         """Return the refusal that is known before encoding, or None."""
-        if self._health.reason is not None:
+        if self.is_replica or self._health.reason is not None:
             return PutStatus.SERVICE_NOT_AVAILABLE
         if self._log.position - self._log.written > STAGED_BYTES_MAX:
             return PutStatus.OS_PAGE_CACHE_BUSY

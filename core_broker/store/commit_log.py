@@ -209,10 +209,12 @@ class CommitLog:
         self._newest = newest
         self.position += len(records)
 
-    def roll(self) -> None:
-        """End the active segment with a blank record and continue in the next segment."""
+    def roll(self, blank: Buffer | None = None) -> None:
+        """End the active segment with a blank record, or a given one, and go to the next."""
         following = self._spare.popleft() if self._spare else self._create(self.active.end)
-        self._staged.append(RECORD_START.pack(self.active.end - self.position, BLANK_MAGIC))
+        if blank is None:
+            blank = RECORD_START.pack(self.active.end - self.position, BLANK_MAGIC)
+        self._staged.append(blank)
         self._rolled.append((self.active, self._staged_from, self._staged))
         self._writing.append(following)
         self._staged = []
@@ -249,6 +251,20 @@ class CommitLog:
         self._staged.clear()
         self.position = self._staged_from = self.written
         self._newest = self.last_record
+
+    def begin_at(self, start: int) -> None:
+        """Let a log without a byte begin with the segment of `start`; OSError changes nothing."""
+        segment = self._create(start)
+        for unused in (*self._writing, *self._spare):
+            unused.seal()  # ends the preallocation
+            unused.file.close()
+            self._maps.forget(unused.start)
+            self._open_files.forget(unused.path)
+            self._files.remove(unused.path)
+        self._spare.clear()
+        self._writing, self._paths = [segment], {start: segment.path}
+        self.min_offset = self.flushed = self.written = self.position = start
+        self._staged_from = self._opened_at = self._warmed_at = start
 
     def _create(self, start: int) -> Segment:
         segment = create_segment(self._files, self.folder, start, self.segment_size)

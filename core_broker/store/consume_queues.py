@@ -59,7 +59,7 @@ class ConsumeQueues:
         self._open_files = open_files
         self._topics: dict[str, dict[int, ConsumeQueue]] = {}
         self._appended: set[ConsumeQueue] = set()
-        #: Number of queues removed, and of units repaired, since the start.
+        #: Number of queues removed or shortened, and of units repaired, since the start.
         self.removals = 0
         self.repairs = 0
         #: Queues with units in memory only, and the subset with at least TAIL_BYTES_MAX of them.

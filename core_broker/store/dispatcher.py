@@ -218,6 +218,7 @@ class Dispatcher:
     def _enter(self, queue: ConsumeQueue, record: LogRecord, code: int) -> None:
         if record.queue_offset < queue.next_offset:
             queue.cut(record.queue_offset)
+            self._queues.removals += 1
         if record.queue_offset > queue.next_offset:
             self.gaps.add((record.topic, record.queue_id))
             if queue.end_physical:

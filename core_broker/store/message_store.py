@@ -26,6 +26,7 @@ from core_broker.store.property_filter import PropertyFilter
 from core_broker.store.reader import Accept, physical_memory
 from core_broker.store.recent_units import check_recent_units
 from core_broker.store.recovery import Progress, Recovery
+from core_broker.store.replica import Replica
 from core_broker.store.results import (
     GetResult,
     GetStatus,
@@ -83,6 +84,8 @@ class MessageStore:
         self._preallocator = workers.preallocator
         self._appender = workers.appender
         self.fast_writes = workers.fast_writes
+        #: Writes the log of a slave.
+        self.replica = Replica(workers)
         self._checkpointer = workers.checkpointer
         self._postponed = workers.postponed
         self._retention = workers.retention
@@ -212,8 +215,13 @@ class MessageStore:
 
     @property
     def writable(self) -> bool:
-        """True while the store accepts messages."""
-        return self.read_only_reason is None
+        """True while the store accepts messages; never on a slave."""
+        return self.read_only_reason is None and not self.is_replica
+
+    @property
+    def is_replica(self) -> bool:
+        """True on a slave: the log is a copy of its master's log."""
+        return self._appender.is_replica
 
     @property
     def read_only_reason(self) -> str | None:

@@ -16,6 +16,7 @@ from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
+from core_broker.ha.slave import Slave
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
@@ -60,6 +61,8 @@ class Parts:
     checks: TransactionChecks
     saver: TableSaver
     executor: IoThread
+    #: None on a master.
+    slave: Slave | None
     #: None without access control.
     access: AccessControl | None
     users: UsersFile | None
@@ -120,8 +123,6 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     )
     users = _administered_files(ctx, settings_file)
     requests = RequestTable(ctx)
-    delays = DelayDelivery(ctx, requests.turn)
-    checks = TransactionChecks(ctx, requests.turn)
     compiled = compiled_fast_path(ctx, requests)
     fast_paths = compiled, python_fast_path(ctx, requests)
     server = broker_server(ctx, requests, *fast_paths, tls=ServerTls(config, "broker"))
@@ -133,10 +134,11 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         registration=registration,
         replication=_replication(ctx),
         jobs=Jobs(ctx, requests, server.watchdog),
-        delays=delays,
-        checks=checks,
+        delays=DelayDelivery(ctx, requests.turn),
+        checks=TransactionChecks(ctx, requests.turn),
         saver=saver,
         executor=executor,
+        slave=_slave(ctx, requests, registration, tls, hooks),
         access=access,
         users=users,
     )
@@ -150,6 +152,21 @@ def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> Users
     if users is not None:
         ctx.users, ctx.users_file = users.owner, users.file
     return users
+
+
+def _slave(
+    ctx: BrokerContext,
+    requests: RequestTable,
+    registration: Registration,
+    tls: ClientTls | None,
+    hooks: list[RpcHook],
+) -> Slave | None:
+    """Make the part that replicates from the master; None on a master."""
+    if not ctx.is_slave:
+        return None
+    slave = Slave(ctx, requests.pulls.wake, tls, hooks)
+    registration.master_found = slave.found_master
+    return slave
 
 
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
@@ -230,13 +247,16 @@ def _replication(ctx: BrokerContext) -> ReplicationMaster | None:
 
 
 def _client_tls(config: BrokerConfig) -> ClientTls | None:
-    """Return the TLS of registrations; the rule is that of RocketMQ's NettyClientConfig."""
+    """Return the TLS of requests to name servers and the master.
+
+    The rule is that of RocketMQ's NettyClientConfig.
+    """
     is_used = config.use_tls or config.tls_enable or config.tls_server_mode == "enforcing"
     return ClientTls.of(config) if is_used else None
 
 
 def _signatures(config: BrokerConfig) -> list[RpcHook]:
-    """Return the hook that signs registrations, none without credentials."""
+    """Return the hook that signs the broker's own requests, none without credentials."""
     credentials = server_credentials(config)
     if credentials is None:
         return []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core_broker.broker.access_control import AccessControl
 from core_broker.fastpath import has_kernel
+from core_broker.ha.slave import Slave
 from core_broker.monitoring.metrics import (
     Family,
     Metrics,
@@ -38,9 +39,11 @@ class Exposure:
         server: RemotingServer,
         compiled: "CompiledFastPath | None",
         access: AccessControl | None,
+        slave: Slave | None,
     ) -> None:
         self._ctx = ctx
         self._access = access
+        self._slave = slave
         self._compiled = compiled
         self._requests = requests
         self._server = server
@@ -78,6 +81,7 @@ class Exposure:
             },
             "flow_control": dict(self._requests.flow.refused),
             "access_control": self._access.varz() if self._access else None,
+            "replication": self._slave.varz() if self._slave else None,
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),
             "topics": len(ctx.topics),

@@ -19,6 +19,7 @@ from core_broker.broker.exposure import Exposure
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
 from core_broker.ha.master_metrics import master_families
+from core_broker.ha.slave_metrics import slave_families
 from core_broker.monitoring.metrics import Metrics
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
@@ -51,6 +52,7 @@ class Broker:
             self._server,
             self._parts.compiled,
             self._parts.access,
+            self._parts.slave,
         )
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []
@@ -96,8 +98,11 @@ class Broker:
         await self._listen()
         self._parts.jobs.start()
         loop = asyncio.get_running_loop()
-        for work in (self._parts.delays.run(), self._parts.checks.run()):
-            self._workers.append(loop.create_task(work))
+        if self._parts.slave is None:
+            for work in (self._parts.delays.run(), self._parts.checks.run()):
+                self._workers.append(loop.create_task(work))
+        else:
+            self._parts.slave.start()
         self._expose()
         await self._parts.registration.start(self.addr)
         self.readiness.set("started")
@@ -113,6 +118,8 @@ class Broker:
         self._ctx.is_accepting = False
         self.readiness.set("started", "stopping")
         await self._parts.registration.stop()
+        if self._parts.slave is not None:
+            await self._parts.slave.stop()
         self._parts.requests.pulls.release_all()
         await self._server.close(DRAIN_S)
         if self._parts.replication is not None:
@@ -199,6 +206,11 @@ class Broker:
         self.readiness.check("store", lambda: ctx.store.read_only_reason or "")
         self.readiness.check("registered", lambda: self._parts.registration.problem)
         self._exposure.add_metrics(self._metrics)
+        slave = self._parts.slave
+        if slave is not None:
+            self.readiness.check("replication", lambda: slave.problem)
+            ctx.ha_client_info = slave.runtime_info
+            self._metrics.source(lambda: slave_families(slave))
         if self._parts.replication is not None:
             self._metrics.source(partial(master_families, self._parts.replication))
 

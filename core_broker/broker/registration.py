@@ -18,7 +18,6 @@ from core_broker.config import PERM_READ_WRITE, BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, TransportError
 from core_broker.message.record import body_crc
 from core_broker.remoting.bodies import (
-    MASTER_ID,
     PERM_WRITE,
     DataVersion,
     KVTable,
@@ -40,6 +39,7 @@ from core_broker.remoting.headers import (
     QueryDataVersionRequestHeader,
     QueryDataVersionResponseHeader,
     RegisterBrokerRequestHeader,
+    RegisterBrokerResponseHeader,
     UnRegisterBrokerRequestHeader,
 )
 from core_broker.remoting.tls_client import ClientTls
@@ -78,6 +78,11 @@ class Registration:
         self._settings = settings
         self._has_failed = has_failed
         self._order_changed = order_changed
+        #: Set on a slave: called with HA address and address of the master after each
+        #: registration, "" while no name server knows a master.
+        self.master_found: Callable[[str, str], None] | None = None
+        #: Name server → master in its last response to a slave.
+        self._masters: dict[str, RegisterBrokerResponseHeader] = {}
         self._client = RemotingClient(
             name="broker-namesrv",
             on_close=self._connection_lost,
@@ -177,11 +182,21 @@ class Registration:
             if answer.code != ResponseCode.SUCCESS:
                 hint = REFUSED_HINT if answer.code == ResponseCode.NO_PERMISSION else ""
                 return f"the response is {answer.code} {answer.remark or ''}.{hint}"
-            if answer.body:
+            if self.master_found is not None:
+                self._note_master(addr, answer.header(RegisterBrokerResponseHeader))
+            elif answer.body:
                 self._order_changed(decode_body(KVTable, answer.body).table)
         except GantryError as error:
             return str(error)
         return ""
+
+    def _note_master(self, addr: str, response: RegisterBrokerResponseHeader) -> None:
+        """Use the first name server that knows the master, as RocketMQ 5 does."""
+        self._masters[addr] = response
+        known = (self._masters[each] for each in self._links if each in self._masters)
+        master = next((each for each in known if each.master_addr), response)
+        if self.master_found is not None:
+            self.master_found(master.ha_server_addr or "", master.master_addr or "")
 
     async def _is_known(self, addr: str) -> bool:
         """Return whether a name server has the current data version; also a heartbeat."""
@@ -190,7 +205,7 @@ class Registration:
             broker_name=config.broker_name,
             broker_addr=self._addr,
             cluster_name=config.broker_cluster_name,
-            broker_id=MASTER_ID,
+            broker_id=config.broker_id,
         )
         version = encode_body(self._topics.version)
         command = RemotingCommand.request(RequestCode.QUERY_DATA_VERSION, header, version)
@@ -211,7 +226,7 @@ class Registration:
             broker_addr=self._addr,
             cluster_name=config.broker_cluster_name,
             ha_server_addr=f"{config.broker_ip2}:{self.ha_port}",
-            broker_id=MASTER_ID,
+            broker_id=config.broker_id,
             compressed=config.compressed_register,
             body_crc32=crc,
         )
@@ -244,7 +259,7 @@ class Registration:
             broker_name=config.broker_name,
             broker_addr=self._addr,
             cluster_name=config.broker_cluster_name,
-            broker_id=MASTER_ID,
+            broker_id=config.broker_id,
         )
         command = RemotingCommand.request(RequestCode.UNREGISTER_BROKER, header)
         try:

@@ -191,7 +191,7 @@ class BrokerConfig(AccessSettings):
     delete_consume_queue_files_interval: int = key(100, updatable=True)
 
     # Replication.
-    ha_master_address: str = key("", no_effect=NO_REPLICATION)
+    ha_master_address: str = ""  # "": the HA address that the name servers know
     ha_send_heartbeat_interval: int = key(5_000, low=1, high=INT_MAX)
     ha_housekeeping_interval: int = key(20_000, low=1, high=INT_MAX)
     ha_transfer_batch_size: int = key(32_768, low=1, high=REPLICATED_BYTES_MAX)

@@ -55,6 +55,8 @@ def _convert(key: str, setting: "Field[Any]", text: str) -> object:
         raise ValueError("one of " + ", ".join(choices))
     if key == "namesrvAddr" and text and not is_address_list(text):
         raise ValueError("host:port, several separated by ;")
+    if key == "haMasterAddress" and text and (";" in text or not is_address_list(text)):
+        raise ValueError("host:port of the HA listener of the master")
     if key == "deleteWhen" and not _is_hour_list(text):
         raise ValueError("hours from 00 to 23, several separated by ; (empty: no hour)")
     return text

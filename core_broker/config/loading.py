@@ -46,12 +46,21 @@ def load_broker_config(
     `-h` prints the help and raises SystemExit(0), a wrong option SystemExit(2).
     """
     loaded = _load(BrokerConfig, argv, environ, program="mqbroker")
-    if loaded.config.broker_id != 0:
-        # Only a slave has another id; RocketMQ forces 0 on masters, too.
-        warning = f"brokerId={loaded.config.broker_id} is ignored: a master has the id 0"
+    broker_id = loaded.config.broker_id
+    if loaded.config.broker_role == "SLAVE":
+        if broker_id == 0:
+            raise SettingsError([_slave_without_id(loaded.sources)])
+    elif broker_id != 0:
+        # RocketMQ forces 0 on masters, too.
+        warning = f"brokerId={broker_id} is ignored: a master has the id 0"
         config = replace(loaded.config, broker_id=0)
         return replace(loaded, config=config, warnings=(*loaded.warnings, warning))
     return loaded
+
+
+def _slave_without_id(sources: Mapping[str, str]) -> SettingProblem:
+    expected = "a number above 0 with brokerRole=SLAVE, different for each slave of a brokerName"
+    return SettingProblem("brokerId", expected, "0", sources.get("brokerId"))
 
 
 def load_namesrv_config(

@@ -6,7 +6,6 @@ replicate. The process therefore refuses to start.
 
 #: (key, value in lower case) -> the value to use instead, and the reason.
 REFUSED_VALUES = {
-    ("brokerRole", "slave"): "ASYNC_MASTER; replication is not available in this version",
     ("clusterTest", "true"): "false; forwarding to another environment is not available",
     ("enableControllerInNamesrv", "true"): "false; controllers are not available in this version",
     ("enableControllerMode", "true"): "false; controller mode is not available in this version",

@@ -7,4 +7,8 @@ packets; the slave reports the end of its own log. Compatible with RocketMQ's De
     master           port for slaves, and sends that wait for slaves
     slave_link       one connection to a slave
     waiting_sends, pace, admission, master_metrics   parts of the master
+
+    slave            finds the master, and runs the two parts below
+    client           copies the log of the master
+    synchronization  copies topics, groups, consumer offsets and delay progress of the master
 """

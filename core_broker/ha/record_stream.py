@@ -17,8 +17,8 @@ from core_broker.message.record_layout import (
 )
 from core_broker.store.log_scan import Flaw, LogRecord, parse_record
 
-#: Maximum size of one record, and of the blank end of a segment, bytes: an incomplete record is kept
-#: in memory.
+#: Maximum size of one record, and of the blank end of a segment, bytes. An incomplete record is
+#: kept in memory.
 RECORD_BYTES_MAX = 64 * 1024 * 1024
 
 

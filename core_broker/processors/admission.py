@@ -20,12 +20,14 @@ from core_broker.message.topics import (
 )
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.failed_messages import group_of_failure
+from core_broker.processors.put_answers import put_refusal
 from core_broker.processors.remarks import SEE_FAQ
 from core_broker.remoting.bodies import PERM_READ, PERM_WRITE, TopicConfig
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import SendMessageRequestHeader
 from core_broker.state.topics import UNIT, UNIT_SUB, topic_text
+from core_broker.store import PutStatus
 
 #: Maximum length of client ids and group names, characters. Legal names have less than 300.
 NAME_CHARS_MAX = 1_024
@@ -39,6 +41,8 @@ def check_accepting(ctx: BrokerContext) -> None:
         raise RequestRefused(
             ResponseCode.SERVICE_NOT_AVAILABLE, "service not available now, it is shutting down"
         )
+    if ctx.is_slave:
+        raise put_refusal(ctx.config, PutStatus.SERVICE_NOT_AVAILABLE)
     start_ms = ctx.config.start_accept_send_request_time_stamp
     if start_ms and ctx.now_ms() < start_ms:
         start = datetime.fromtimestamp(start_ms / 1000)  # noqa: DTZ006 - the operator's own zone
@@ -53,11 +57,16 @@ def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> 
     `topic` is None when the topic does not exist; only then the name is validated. In the common
     case a call costs a few comparisons.
     """
-    if not ctx.is_accepting or ctx.config.start_accept_send_request_time_stamp:
+    config = ctx.config
+    if (
+        not ctx.is_accepting
+        or config.start_accept_send_request_time_stamp
+        or config.broker_role == "SLAVE"
+    ):
         check_accepting(ctx)
     if topic is None:
         check_topic_name(name)
-    elif topic.order and not ctx.config.broker_permission & PERM_WRITE:
+    elif topic.order and not config.broker_permission & PERM_WRITE:
         raise RequestRefused(
             ResponseCode.NO_PERMISSION, f"the broker[{ctx.host[0]}] sending message is forbidden"
         )
@@ -86,6 +95,16 @@ def list_too_long(items: str, count: int) -> RequestRefused:
         ResponseCode.INVALID_PARAMETER,
         f"the list has {count} {items}, a request may have {LIST_MAX}; send the list in parts",
     )
+
+
+def check_changeable(ctx: BrokerContext) -> None:
+    """Raise RequestRefused on a slave, whose topics and groups are copies of its master's."""
+    if ctx.is_slave:
+        raise RequestRefused(
+            ResponseCode.SYSTEM_ERROR,
+            "Can't modify topic or subscription group from slave broker, "
+            "please execute it from master broker.",
+        )
 
 
 def check_foreign_group(group: str) -> None:

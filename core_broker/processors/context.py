@@ -19,7 +19,7 @@ from core_broker.errors import GantryError, RequestRefused, StoreBusy
 from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
 from core_broker.processors.durability import Replicas
-from core_broker.remoting.bodies import TopicConfig, TopicRouteData
+from core_broker.remoting.bodies import HAClientRuntimeInfo, TopicConfig, TopicRouteData
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -133,6 +133,8 @@ class BrokerContext:
     settings_file: SavedFile | None = None
     #: The copies of the log on slaves; None before the start.
     replicas: Replicas | None = None
+    #: The progress of a slave for request code 907; None on a master.
+    ha_client_info: Callable[[], HAClientRuntimeInfo] | None = None
     vip_port: int = 0
     boot_ms: int = 0
     #: The server's TLS settings and certificate; None for a server without sockets.
@@ -161,6 +163,11 @@ class BrokerContext:
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply new settings, also to the store."""
         self.config = self.store.config = config
+
+    @property
+    def is_slave(self) -> bool:
+        """True when the broker's log is a copy of its master's log."""
+        return self.config.broker_role == "SLAVE"
 
     def check_stored(self, connection: Connection, request: RemotingCommand, topic: str) -> None:
         """Check that the sender may use a stored message of the topic; raises Refusal."""

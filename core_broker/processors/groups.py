@@ -9,7 +9,12 @@ from msgspec.structs import replace
 
 from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.topics import validate_group
-from core_broker.processors.admission import LIST_MAX, check_foreign_group, list_too_long
+from core_broker.processors.admission import (
+    LIST_MAX,
+    check_changeable,
+    check_foreign_group,
+    list_too_long,
+)
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import (
     SubscriptionGroupConfig,
@@ -52,6 +57,7 @@ class GroupProcessor:
         request: RemotingCommand,
         groups: list[SubscriptionGroupConfig],
     ) -> None:
+        check_changeable(self._ctx)
         for group in groups:
             _check(group)
         for group in groups:
@@ -77,6 +83,7 @@ class GroupProcessor:
     def delete(self, connection: Connection, request: RemotingCommand) -> None:
         """DELETE_SUBSCRIPTIONGROUP (207); also the group's offsets with cleanOffset."""
         ctx = self._ctx
+        check_changeable(ctx)
         header = request.header(DeleteSubscriptionGroupRequestHeader)
         check_foreign_group(header.group_name)
         ctx.groups.remove(header.group_name, ctx.now_ms())

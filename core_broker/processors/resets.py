@@ -58,6 +58,7 @@ class ResetProcessor:
         header = request.header(ResetOffsetRequestHeader)
         topic = self._ctx.topics.get(header.topic)
         if request.version >= VERSION_5:
+            self._check_master()
             return self._reset_in_broker(header, topic)
         if topic is None:
             raise RequestRefused(
@@ -83,6 +84,7 @@ class ResetProcessor:
 
         The group may be offline. All offsets are checked before the first commit.
         """
+        self._check_master()
         header = request.header(ResetOffsetRequestHeader)
         table = decode_request(ResetOffsetBody, request.body).offset_table
         topic = self._ctx.topics.get(header.topic)
@@ -94,6 +96,11 @@ class ResetProcessor:
         for queue, offset in table.items():
             self._check_offset(topic, queue, offset)
         return self._committed(header, table)
+
+    def _check_master(self) -> None:
+        """Refuse commits of the broker itself on a slave: its master has other offsets."""
+        if self._ctx.is_slave:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, "Can not reset offset in slave broker")
 
     def _reset_in_broker(
         self, header: ResetOffsetRequestHeader, topic: TopicConfig | None

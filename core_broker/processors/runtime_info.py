@@ -81,12 +81,15 @@ class RuntimeInfoProcessor:
         return RemotingCommand.response(body=encode_body(KVTable(table=self.table())))
 
     def ha_status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_HA_STATUS (907): the slaves of a master."""
+        """GET_BROKER_HA_STATUS (907): the slaves of a master, or the progress of a slave."""
         replicas = self._ctx.replicas
         if replicas is None:
             body = HARuntimeInfo(master_commit_log_max_offset=self._ctx.store.max_offset_physical)
         else:
             body = replicas.status()
+        if self._ctx.ha_client_info is not None:
+            body.master = False
+            body.ha_client_runtime_info = self._ctx.ha_client_info()
         return RemotingCommand.response(body=encode_body(body))
 
     def table(self) -> dict[str, str]:

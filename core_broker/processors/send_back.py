@@ -51,6 +51,8 @@ class SendBackProcessor:
         """CONSUMER_SEND_MSG_BACK (36)."""
         ctx = self._ctx
         header = request.header(ConsumerSendMsgBackRequestHeader)
+        if ctx.is_slave:
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, PutStatus.SERVICE_NOT_AVAILABLE.value)
         check_accepting(ctx)
         group = group_of_failure(ctx, header.group)
         if not ctx.config.broker_permission & PERM_WRITE:

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from core_broker.errors import RequestRefused
 from core_broker.message.topics import SYSTEM_TOPICS, is_system_topic
-from core_broker.processors.admission import LIST_MAX, check_topic_name, list_too_long
+from core_broker.processors.admission import (
+    LIST_MAX,
+    check_changeable,
+    check_topic_name,
+    list_too_long,
+)
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import (
     FILTER_MULTI_TAG,
@@ -76,6 +81,7 @@ class TopicProcessor:
     def _update(
         self, connection: Connection, request: RemotingCommand, topics: list[TopicConfig]
     ) -> None:
+        check_changeable(self._ctx)
         for topic in topics:
             self._check_changeable(topic.topic_name)
             _check_numbers(topic)
@@ -97,6 +103,7 @@ class TopicProcessor:
     def delete(self, connection: Connection, request: RemotingCommand) -> None:
         """DELETE_TOPIC_IN_BROKER (215); also deletes the topic's queues and consumer offsets."""
         ctx = self._ctx
+        check_changeable(ctx)
         name = request.header(DeleteTopicRequestHeader).topic
         self._check_changeable(name)
         ctx.topics.remove(name, ctx.now_ms())

@@ -55,7 +55,7 @@ class TransactionProcessor:
         """END_TRANSACTION (37). Clients send the request one-way, so refusals are also logged."""
         ctx = self._ctx
         header = request.header(EndTransactionRequestHeader)
-        if ctx.config.broker_role == "SLAVE":
+        if ctx.is_slave:
             raise RequestRefused(ResponseCode.SLAVE_NOT_AVAILABLE, "")
         if header.commit_or_rollback not in _ENDINGS:
             log.info("%s reports transaction %s as unknown", connection.peer, header.msg_id)

@@ -90,14 +90,19 @@ class ConsumerOffsets:
         self._entries -= len(self._table.pop(group, ()))
         self.changes += 1
 
+    def forget(self, group: str, topic: str) -> None:
+        """Drop the offsets of a group in a topic."""
+        topics = self._table.get(group, {})
+        if topics.pop(topic, None) is not None:
+            self._entries -= 1
+            self.changes += 1
+            if not topics:
+                del self._table[group]
+
     def forget_topic(self, topic: str) -> None:
         """Drop the offsets in a deleted topic, whose queues will begin at 0 again."""
         for group in self.groups_of(topic):
-            del self._table[group][topic]
-            self._entries -= 1
-            if not self._table[group]:
-                del self._table[group]
-        self.changes += 1
+            self.forget(group, topic)
 
     def encode(self) -> bytes:
         """The table in the format of the file and of the answer to code 43."""

@@ -6,6 +6,8 @@ After a crash, messages delivered since the last write of the file are delivered
 with RocketMQ's ScheduleMessageService and DelayOffsetSerializeWrapper.
 """
 
+from collections.abc import Mapping
+
 from core_broker.remoting.bodies import (
     DelayOffsetSerializeWrapper,
     Dialect,
@@ -30,6 +32,12 @@ class DelayProgress:
         """Record that all messages before `offset` are delivered."""
         if offset != self._offsets.get(level):
             self._offsets[level] = offset
+            self.changes += 1
+
+    def replace_all(self, offsets: Mapping[int, int]) -> None:
+        """Become a copy of another broker's progress."""
+        if self._offsets != offsets:
+            self._offsets = dict(offsets)
             self.changes += 1
 
     @property

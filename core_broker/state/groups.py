@@ -7,6 +7,8 @@ replaced, never mutated. A change encodes a few groups (encoded_members.py). Com
 RocketMQ's SubscriptionGroupManager.
 """
 
+from collections.abc import Mapping
+
 from core_broker.errors import ClientError
 from core_broker.message.topics import SYSTEM_GROUPS, is_system_group, validate_group
 from core_broker.remoting.bodies import (
@@ -70,10 +72,9 @@ class GroupTable:
 
     def remove(self, name: str, now_ms: int) -> bool:
         """Delete a group; False when the group does not exist."""
-        if self._groups.pop(name, None) is None:
+        if name not in self._groups:
             return False
-        self._members.remove(name)
-        self.replacements += 1
+        self._drop(name)
         self.version = self.version.next(now_ms)
         return True
 
@@ -92,6 +93,22 @@ class GroupTable:
         for name, group in wrapper.subscription_group_table.items():
             self._set(name, group)
         self.version = wrapper.data_version
+
+    def replace_all(
+        self, groups: Mapping[str, SubscriptionGroupConfig], version: DataVersion
+    ) -> None:
+        """Become a copy of another broker's table."""
+        for name in [name for name in self._groups if name not in groups]:
+            self._drop(name)
+        for name, group in groups.items():
+            if self._groups.get(name) != group:
+                self._set(name, group)
+        self.version = version
+
+    def _drop(self, name: str) -> None:
+        del self._groups[name]
+        self._members.remove(name)
+        self.replacements += 1
 
     def _set(self, name: str, group: SubscriptionGroupConfig) -> None:
         self.replacements += name in self._groups

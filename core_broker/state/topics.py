@@ -90,12 +90,9 @@ class TopicTable:
 
     def remove(self, name: str, now_ms: int) -> bool:
         """Delete a topic; False when the topic does not exist."""
-        if self._topics.pop(name, None) is None:
+        if name not in self._topics:
             return False
-        self._members.remove(name)
-        self._ordered.discard(name)
-        self._failure_topics -= name.startswith(FAILURE_PREFIXES)
-        self.replacements += 1
+        self._drop(name)
         self.version = self.version.next(now_ms)
         return True
 
@@ -173,6 +170,23 @@ class TopicTable:
         for name, topic in wrapper.topic_config_table.items():
             self._set(name, topic)
         self.version = wrapper.data_version
+
+    def replace_all(self, topics: Mapping[str, TopicConfig], version: DataVersion) -> None:
+        """Become a copy of another broker's table; the broker's own system topics stay."""
+        kept = self.system_topics.union(topics)
+        for name in [name for name in self._topics if name not in kept]:
+            self._drop(name)
+        for name, topic in topics.items():
+            if self._topics.get(name) != topic:
+                self._set(name, topic)
+        self.version = version
+
+    def _drop(self, name: str) -> None:
+        del self._topics[name]
+        self._members.remove(name)
+        self._ordered.discard(name)
+        self._failure_topics -= name.startswith(FAILURE_PREFIXES)
+        self.replacements += 1
 
     def _set(self, name: str, topic: TopicConfig) -> None:
         if name in self._topics:

@@ -135,13 +135,32 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
     [
         "enableLmq=true",
         "enableLmq=TRUE",
-        "brokerRole=SLAVE",
         "enableDLegerCommitLog=true",
     ],
 )
 def test_values_that_are_dangerous_to_ignore_are_refused(conf: Path, line: str) -> None:
     conf.write_text(line + "\n")
     with pytest.raises(SettingsError, match="not available in this version"):
+        load_broker_config(["-c", str(conf)], {})
+
+
+def test_a_slave_has_an_id_above_zero(conf: Path) -> None:
+    conf.write_text("brokerRole=SLAVE\nbrokerId=3\n")
+    loaded = load_broker_config(["-c", str(conf)], {})
+    assert (loaded.config.broker_id, loaded.warnings) == (3, ())
+
+
+@pytest.mark.parametrize("line", ["", "brokerId=0\n"])
+def test_a_slave_without_id_is_refused(conf: Path, line: str) -> None:
+    conf.write_text("brokerRole=SLAVE\n" + line)
+    with pytest.raises(SettingsError, match=r"brokerId.*above 0 with brokerRole=SLAVE"):
+        load_broker_config(["-c", str(conf)], {})
+
+
+@pytest.mark.parametrize("address", ["master", "host:70000", ":10912"])
+def test_an_ha_address_of_a_master_is_checked(conf: Path, address: str) -> None:
+    conf.write_text(f"haMasterAddress={address}\n")
+    with pytest.raises(SettingsError, match=r"haMasterAddress.*host:port"):
         load_broker_config(["-c", str(conf)], {})
 
 

@@ -153,10 +153,11 @@ class TestEnding:
         assert [each.body for each in await broker.messages("T", 2)] == [b"half"]
 
     async def test_not_on_a_slave(self, make_broker: MakeBroker) -> None:
-        broker = make_broker(broker_role="SLAVE")
-        broker.topic()
-        assert (await end(broker, await begin(broker), COMMIT)).code == 11
-        assert await ops(broker) == []
+        half = await begin(make_broker())
+        slave = make_broker(broker_role="SLAVE", broker_id=1)
+        slave.topic()
+        assert (await end(slave, half, COMMIT)).code == 11
+        assert await ops(slave) == []
 
 
 class TestForgeries:

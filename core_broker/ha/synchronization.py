@@ -1,0 +1,157 @@
+"""Copies topics, groups, offsets and delay progress of the master: codes 21, 201, 43 and 45.
+
+A slave asks at once, and then every SYNCHRONIZE_S. Topics and groups are replaced as a whole when
+their data version differs. Consumer offsets are merged (offset_merge.py). The delay progress names
+messages that the master has delivered, so a slave adopts the progress only when its own log has
+reached the end that the master's log had. Compatible with RocketMQ's SlaveSynchronize, which asks
+for topics on port listenPort - 2; a master answers them on listenPort as well.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from core_broker.errors import GantryError, RequestRefused
+from core_broker.ha.faults import ReplicationRefused
+from core_broker.ha.log_comparison import LogComparison, MasterLog
+from core_broker.ha.offset_merge import OffsetMerge
+from core_broker.processors.context import BrokerContext, ConfigTable
+from core_broker.remoting.bodies import (
+    ConsumerOffsetSerializeWrapper,
+    DelayOffsetSerializeWrapper,
+    SubscriptionGroupWrapper,
+    TopicConfigSerializeWrapper,
+    decode_body,
+)
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+
+#: Interval of the requests, seconds.
+SYNCHRONIZE_S = 10.0
+#: Pause before the first requests while the master is unknown, seconds.
+SEARCH_S = 0.2
+
+log = logging.getLogger(__name__)
+
+
+class _DelayProgress(NamedTuple):
+    """Progress to be adopted when the own log has reached `end`."""
+
+    offsets: dict[int, int]
+    end: int
+
+
+class Synchronization:
+    """Keeps the tables of a slave equal to those of its master, until cancelled.
+
+    `master_addr` returns the master's address, "" while unknown. `diverged` is called when the
+    master's log has become shorter than the slave's.
+    """
+
+    def __init__(
+        self,
+        ctx: BrokerContext,
+        client: RemotingClient,
+        comparison: LogComparison,
+        master_addr: Callable[[], str],
+        answered: Callable[[MasterLog], None],
+        diverged: Callable[[ReplicationRefused], None],
+    ) -> None:
+        #: Table → reason of the last failure; "" after a success.
+        self.problems: dict[str, str] = {}
+        self._ctx = ctx
+        self._client = client
+        self._comparison = comparison
+        self._master_addr = master_addr
+        self._answered = answered
+        self._diverged = diverged
+        self._merge = OffsetMerge(ctx.offsets)
+        self._delays: _DelayProgress | None = None
+
+    async def run(self) -> None:
+        """Synchronize for ever."""
+        while True:
+            addr = self._master_addr()
+            if not addr:
+                await asyncio.sleep(SEARCH_S)
+                continue
+            await self.synchronize(addr)
+            await asyncio.sleep(SYNCHRONIZE_S)
+
+    async def synchronize(self, addr: str) -> None:
+        """Ask for all tables once; a table that fails does not prevent the others."""
+        self._adopt_delays()
+        for name, work in (
+            ("topics", self._topics),
+            ("groups", self._groups),
+            ("consumer offsets", self._offsets),
+            ("delay progress", self._delay_progress),
+        ):
+            await self._attempt(name, work, addr)
+
+    async def _attempt(self, name: str, work: Callable[[str], Awaitable[None]], addr: str) -> None:
+        problem = ""
+        try:
+            await work(addr)
+        except ReplicationRefused as refusal:
+            self._diverged(refusal)
+        except GantryError as error:
+            problem = str(error)
+        except Exception:
+            log.exception("synchronizing %s with %s failed", name, addr)
+            problem = "see the log"
+        if problem and problem != self.problems.get(name):
+            log.warning("%s are not synchronized with %s: %s", name, addr, problem)
+        self.problems[name] = problem
+
+    async def _topics(self, addr: str) -> None:
+        ctx = self._ctx
+        body = await self._answer(addr, RequestCode.GET_ALL_TOPIC_CONFIG)
+        table = decode_body(TopicConfigSerializeWrapper, body)
+        if table.data_version != ctx.topics.version:
+            ctx.topics.replace_all(table.topic_config_table, table.data_version)
+            ctx.saver.save(ConfigTable.TOPICS)
+            ctx.registrar.all_changed()
+
+    async def _groups(self, addr: str) -> None:
+        ctx = self._ctx
+        body = await self._answer(addr, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+        table = decode_body(SubscriptionGroupWrapper, body)
+        if table.data_version != ctx.groups.version:
+            ctx.groups.replace_all(table.subscription_group_table, table.data_version)
+            ctx.saver.save(ConfigTable.GROUPS)
+
+    async def _offsets(self, addr: str) -> None:
+        body = await self._answer(addr, RequestCode.GET_ALL_CONSUMER_OFFSET)
+        table = decode_body(ConsumerOffsetSerializeWrapper, body)
+        master = await self._master_log(addr)
+        self._merge.merge(table.offset_table, master.boot_ms)
+
+    async def _delay_progress(self, addr: str) -> None:
+        body = await self._answer(addr, RequestCode.GET_ALL_DELAY_OFFSET)
+        table = decode_body(DelayOffsetSerializeWrapper, body)
+        master = await self._master_log(addr)
+        if self._delays is None:
+            self._delays = _DelayProgress(dict(table.offset_table), master.max_offset)
+        self._adopt_delays()
+
+    def _adopt_delays(self) -> None:
+        delays = self._delays
+        if delays is not None and self._ctx.store.replica.end >= delays.end:
+            self._ctx.delay_progress.replace_all(delays.offsets)
+            self._delays = None
+
+    async def _master_log(self, addr: str) -> MasterLog:
+        end = self._ctx.store.replica.end
+        master = await self._comparison.master_log(addr)
+        self._answered(master)
+        self._comparison.check_range(end, master)
+        return master
+
+    async def _answer(self, addr: str, code: RequestCode) -> bytes:
+        answer = await self._client.invoke(addr, RemotingCommand.request(code))
+        if answer.code != ResponseCode.SUCCESS:
+            raise RequestRefused(answer.code, f"{addr}: {answer.remark or ''}")
+        return bytes(answer.body)

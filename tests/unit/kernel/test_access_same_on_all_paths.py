@@ -245,6 +245,27 @@ async def test_a_change_of_the_rules_closes_the_fast_path_at_once(
     await path.close()
 
 
+@pytest.mark.skipif("compiled" not in FAST_PATHS, reason="the kernel is not compiled here")
+@pytest.mark.parametrize("has_openssl", [True, False])
+async def test_without_openssl_signed_sends_are_for_the_slow_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_openssl: bool
+) -> None:
+    if not has_openssl:
+        monkeypatch.setattr("core_broker.kernel.guard.AVAILABLE", False)
+    path = OnePath(tmp_path, TOPICS, fast_path="compiled", gate=gate_with())
+    peer = path.peer()
+    path.hear(peer, send(0, SIGNED))  # for the slow path, where the gate decides
+    wrong = send(4, tampered(SIGNED, e="2"))
+    path.hear(peer, b"".join(send(number, SIGNED) for number in range(1, 4)) + wrong)
+    (told,) = await path.settle()
+    assert {each.opaque: each.code for each in answers(told)} == {
+        number: ResponseCode.SYSTEM_ERROR if number == 4 else ResponseCode.SUCCESS
+        for number in range(5)
+    }
+    assert path.messages_sent == (3 if has_openssl else 0)
+    await path.close()
+
+
 @pytest.mark.parametrize("fast_path", FAST_PATHS)
 @pytest.mark.parametrize(
     "text",

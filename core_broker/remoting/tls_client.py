@@ -4,16 +4,17 @@ Compatible with the keys tls.client.* of RocketMQ. New connections use the files
 time: a renewed certificate needs no restart.
 """
 
+import asyncio
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Self
 
 from core_broker.config.tls import TlsSettings, tls_in_force, tls_of_environment
 from core_broker.errors import ClientError, SettingsError
-from core_broker.remoting.tls_files import Stamp, load_chain, load_trust, stamps
+from core_broker.remoting.tls_files import Stamp, load_chain, load_trust, not_after_s, stamps
 
 #: Contexts kept for reuse, of different settings or file versions.
 CONTEXTS_MAX = 32
@@ -82,6 +83,27 @@ class ClientTls:
             return _context(self, stamps(path for path in paths if path))
         except SettingsError as error:
             raise ClientError(f"TLS cannot be used: {error}") from None
+
+
+async def server_certificate_expiry_s(addr: str, tls: ClientTls, timeout_s: float) -> float | None:
+    """Return the end of validity of a server's certificate, seconds since 1970; None if unknown.
+
+    One TLS handshake without verification, so that an expired certificate is reported too. Nothing
+    else is sent. Raises ClientError for unusable files of `tls`.
+    """
+    host, _, port = addr.rpartition(":")
+    context = replace(tls, auth_server=False, check_host_name=False).context()
+    try:
+        async with asyncio.timeout(timeout_s):
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=context)
+    except (OSError, TimeoutError, ValueError):
+        return None
+    writer.transport.abort()
+    der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    try:
+        return not_after_s(der) if der else None
+    except ValueError:
+        return None
 
 
 def handshake_failure(error: ssl.SSLError) -> str:

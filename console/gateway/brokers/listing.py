@@ -5,6 +5,7 @@ after the name server has dropped the broker, and every answer names the failure
 forgets the broker.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -20,9 +21,10 @@ from console.gateway.engine.errors import ClusterUnreachable, NotAllowedNow, Not
 from console.gateway.engine.known_brokers import KnownBroker
 from console.gateway.engine.last_answers import Key
 from console.gateway.engine.questions import command, question
-from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.engine.session import REQUEST_TIMEOUT_MS, BrokerRef, ClusterSession
 from core_broker.errors import TransportError
 from core_broker.remoting.bodies import BrokerData, ClusterInfo
+from core_broker.remoting.tls_client import server_certificate_expiry_s
 
 T = TypeVar("T")
 
@@ -100,6 +102,15 @@ class NameServer:
     addr: str
     settings: Mapping[str, str]
     failure: str | None
+    #: End of validity of the certificate; None: unknown, or the console connects without TLS.
+    certificate_expiry_ms: int | None = None
+
+    @property
+    def certificate(self) -> runtime.CertificateState | None:
+        """The state of the certificate now; None: the end of validity is unknown."""
+        if self.certificate_expiry_ms is None:
+            return None
+        return runtime.certificate_state(self.certificate_expiry_ms, now_ms())
 
 
 @question(fresh_for_ms=2_000)
@@ -281,11 +292,22 @@ async def name_servers(session: ClusterSession) -> Partial[tuple[NameServer, ...
         refs, lambda ref: session.admin.namesrv_config(ref.addr), one_must_answer=False
     )
     reasons = {failure.addr: failure.reason for failure in failures}
+    ends = await asyncio.gather(*(_certificate_expiry_ms(session, ref.addr) for ref in refs))
     return Partial(
         tuple(
-            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr)) for ref in refs
+            NameServer(ref.addr, shown(found.get(ref, {})), reasons.get(ref.addr), end_ms)
+            for ref, end_ms in zip(refs, ends, strict=True)
         )
     )
+
+
+async def _certificate_expiry_ms(session: ClusterSession, addr: str) -> int | None:
+    """Read the end of validity in a handshake; a refused expired certificate is known, too."""
+    if session.tls is None:
+        return None
+    timeout_s = REQUEST_TIMEOUT_MS / 1000
+    end_s = await server_certificate_expiry_s(addr, session.tls, timeout_s)
+    return None if end_s is None else int(end_s * 1000)
 
 
 def _row(

@@ -24,6 +24,8 @@ Kind = Literal["count", "ms", "time", "bytes", "ratio", "rates", "text"]
 #: What the totals of today count from: the last midnight in the broker's time zone, or the start.
 TodayBegins = Literal["midnight", "start"]
 
+CertificateState = Literal["valid", "expires-soon", "expired"]
+
 #: Time before the end of a certificate's validity from which the console warns, ms; the first
 #: warning in the broker's log has the same time.
 CERTIFICATE_WARNING_MS = 30 * 86_400_000
@@ -75,13 +77,20 @@ def today_begins(table: Mapping[str, str]) -> tuple[TodayBegins | None, int | No
     return ("start", started_ms) if 0 in recorded else (None, None)
 
 
+def certificate_state(expiry_ms: int, now_ms: int) -> CertificateState:
+    """Return whether a certificate is valid, ends within CERTIFICATE_WARNING_MS, or has ended."""
+    if expiry_ms <= now_ms:
+        return "expired"
+    return "expires-soon" if expiry_ms - now_ms <= CERTIFICATE_WARNING_MS else "valid"
+
+
 def expiring_certificate_ms(table: Mapping[str, str], now_ms: int) -> int | None:
     """Return the end of validity of a certificate that ends soon or has ended; None otherwise.
 
     Also None for brokers that do not report the end: Apache's, and brokers without a certificate.
     """
     expiry_ms = whole(table, GANTRY_TLS_EXPIRY_KEY)
-    if expiry_ms is None or expiry_ms - now_ms > CERTIFICATE_WARNING_MS:
+    if expiry_ms is None or certificate_state(expiry_ms, now_ms) == "valid":
         return None
     return expiry_ms
 

@@ -146,6 +146,16 @@ class NameServerSerializer(serializers.Serializer[Any]):
     addr = serializers.CharField()
     settings = serializers.DictField(child=serializers.CharField())
     failure = serializers.CharField(allow_null=True)
+    certificate_expiry_ms = serializers.IntegerField(
+        allow_null=True,
+        help_text="End of validity of the TLS certificate; null: unknown, or the console connects "
+        "without TLS.",
+    )
+    certificate = serializers.ChoiceField(
+        choices=["valid", "expires-soon", "expired"],
+        allow_null=True,
+        help_text="expires-soon: within 30 days.",
+    )
 
 
 class NameServerListSerializer(AnsweredSerializer):

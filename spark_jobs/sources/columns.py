@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from core_broker.errors import ClientError, ProtocolError
+from core_broker.message import sysflag
+from core_broker.message.compression import decompress
 from core_broker.message.model import MessageExt
 
 if TYPE_CHECKING:
@@ -18,12 +20,14 @@ class Column(NamedTuple):
     value: Callable[[MessageExt], Any]
 
 
-def _body(message: MessageExt) -> bytes:
-    """The decompressed body; the stored body when decompression fails."""
+def decompressed(body: bytes, sys_flag: int) -> bytes:
+    """The decompressed body; the stored body when it is not compressed, or malformed."""
+    if not sys_flag & sysflag.COMPRESSED:
+        return body
     try:
-        return message.decompressed_body()
+        return decompress(body, sys_flag)
     except (ProtocolError, ClientError):
-        return message.body
+        return body
 
 
 #: `body` is decompressed; a body that cannot be decompressed stays as stored.
@@ -36,7 +40,7 @@ COLUMNS: Final[dict[str, Column]] = {
     "offset_msg_id": Column("string", "string", lambda m: m.offset_msg_id),
     "tags": Column("string", "string", lambda m: m.tags),
     "keys": Column("array<string>", "list", lambda m: m.keys),
-    "body": Column("binary", "binary", _body),
+    "body": Column("binary", "binary", lambda m: decompressed(m.body, m.sys_flag)),
     "properties": Column("map<string,string>", "map", lambda m: list(m.properties.items())),
     "born_timestamp": Column("timestamp", "timestamp", lambda m: m.born_timestamp * 1000),
     "store_timestamp": Column("timestamp", "timestamp", lambda m: m.store_timestamp * 1000),

@@ -29,7 +29,14 @@ from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
 from spark_jobs.sources.columns import COLUMNS, Column, arrow_type, spark_schema, to_arrow
 from spark_jobs.sources.log_scan import Damage, LogSlice, ScannedRecord, log_slices, scan
-from spark_jobs.sources.options import checked_names, column_names, flag, positive, time_ms
+from spark_jobs.sources.options import (
+    TIME_MS_MAX,
+    checked_names,
+    column_names,
+    flag,
+    positive,
+    time_ms,
+)
 from spark_jobs.sources.queues import ReadError
 from spark_jobs.sources.record_heads import (
     HEAD_COLUMNS,
@@ -48,7 +55,6 @@ DAMAGED: Final = "damaged_bytes"
 DAMAGE_KINDS: Final = ("skip", "rows", "fail")
 BATCH_ROWS: Final = 8192
 BATCH_BYTES: Final = 16 * 1024 * 1024
-_TIME_MS_MAX: Final = 2**62
 
 LOG_COLUMNS: Final = {**COLUMNS, DAMAGED: Column("bigint", "int64", lambda _: 0)}
 
@@ -64,7 +70,7 @@ class LogOptions:
     #: `startingTimestamp`: first store time.
     starting_ms: int = 0
     #: `endingTimestamp`: exclusive end of the store times.
-    ending_ms: int = _TIME_MS_MAX
+    ending_ms: int = TIME_MS_MAX + 1
     #: `columns`: names separated by commas; by default all columns.
     columns: tuple[str, ...] = ()
     #: `brokerName`: value of the column broker_name; a commit log does not contain the name.

@@ -26,6 +26,7 @@ from core_broker.message.record_layout import (
     RECORD_START,
     V6_HOSTS,
 )
+from spark_jobs.sources.options import TIME_MS_MAX
 from spark_jobs.sources.record_heads import (
     BODY_BYTES,
     BODY_CRC,
@@ -50,8 +51,6 @@ RECORD_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Bytes of a file that are searched for a record at once.
 SEARCH_BYTES: Final = 1 << 20
 _ZEROS: Final = bytes(SEARCH_BYTES + _MAGIC_BYTES - 1)
-#: Maximum timestamp, ms: the end of the year 9999.
-_TIME_MS_MAX: Final = 253_402_300_799_999
 _NAME: Final = re.compile(r"\d{20}")
 
 
@@ -141,7 +140,7 @@ class _Scanner:
             return None
         if not RECORD_BYTES_MIN <= size <= min(RECORD_BYTES_MAX, len(log) - at):
             return None
-        if not (0 <= head[BORN_TIMESTAMP] <= _TIME_MS_MAX):  # no checksum covers the head
+        if not (0 <= head[BORN_TIMESTAMP] <= TIME_MS_MAX):  # no checksum covers the head
             return None
         if magic == RECORD_MAGIC_V2 or head[SYS_FLAG] & V6_HOSTS:
             return self._decoded(at, size)
@@ -153,7 +152,7 @@ class _Scanner:
         body = log[body_at:body_end]
         if topic_end + 2 + properties_bytes != at + size:
             return None
-        if not 0 <= head[STORE_TIMESTAMP] <= _TIME_MS_MAX:
+        if not 0 <= head[STORE_TIMESTAMP] <= TIME_MS_MAX:
             return None
         if self._check_crc and body_crc(body) != head[BODY_CRC]:
             return None
@@ -165,7 +164,7 @@ class _Scanner:
             message = decode_record(self._log[at : at + size], check_crc=self._check_crc)
         except ProtocolError:
             return None
-        if not 0 <= message.store_timestamp <= _TIME_MS_MAX:
+        if not 0 <= message.store_timestamp <= TIME_MS_MAX:
             return None
         return ScannedRecord(at, head_of_message(message), message.body, message.topic.encode())
 

@@ -66,7 +66,7 @@ _ONE_OF: Final = (
     ("endingOffsets", "endingTimestamp"),
 )
 #: Maximum timestamp, ms: the end of the year 9999.
-_TIME_MS_MAX: Final = 253_402_300_799_999
+TIME_MS_MAX: Final = 253_402_300_799_999
 TAGS_CHARS_MAX: Final = 4096
 
 
@@ -114,12 +114,13 @@ def _value(key: str, text: str, known_columns: tuple[str, ...]) -> object:
         return parse_offsets(key, text)
     if key == "columns":
         return column_names(text, known_columns)
-    reader = _READERS.get(key)
-    if reader is not None:
-        return reader(key, text)
-    if key.startswith("max") or key.endswith("Ms"):
-        return positive(key, text)
-    return text.strip()
+    return _READERS.get(key, number_or_text)(key, text)
+
+
+def number_or_text(key: str, text: str) -> int | str:
+    """The value of a maximum or a time in ms; of any other option the text."""
+    is_number = key.startswith("max") or key.endswith("Ms")
+    return positive(key, text) if is_number else text.strip()
 
 
 def column_names(text: str, known_columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -155,7 +156,7 @@ def time_ms(key: str, text: str) -> int:
     """The value of a time option."""
     value = text.strip()
     if value.isascii() and value.isdigit():
-        moment = int(value) if len(value) < 16 else _TIME_MS_MAX + 1
+        moment = int(value) if len(value) < 16 else TIME_MS_MAX + 1
     else:
         try:
             parsed = datetime.fromisoformat(value)
@@ -163,7 +164,7 @@ def time_ms(key: str, text: str) -> int:
             moment = int(zoned.timestamp() * 1000)
         except (ValueError, OverflowError):
             moment = -1
-    if not 0 <= moment <= _TIME_MS_MAX:
+    if not 0 <= moment <= TIME_MS_MAX:
         raise ClientError(
             f"{key} must be milliseconds since 1970 or a time like 2026-11-05T13:00:00Z, "
             f"not {text[:40]!r}."

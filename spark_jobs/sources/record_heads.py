@@ -11,13 +11,12 @@ from operator import itemgetter
 from struct import error
 from typing import TYPE_CHECKING, Any, Final
 
-from core_broker.errors import ClientError, ProtocolError
-from core_broker.message import record_layout, sysflag
-from core_broker.message.compression import decompress
+from core_broker.errors import ProtocolError
+from core_broker.message import record_layout
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
 from core_broker.message.record_layout import RECORD_BYTES_MIN, RECORD_MAGIC_V1, V6_HOSTS
-from spark_jobs.sources.columns import COLUMNS, arrow_type
+from spark_jobs.sources.columns import COLUMNS, arrow_type, decompressed
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -67,10 +66,6 @@ class HeadBatchBuilder:
         self._heads: list[tuple[Any, ...]] = []
         self._bodies: list[bytes] = []
         self._topics: list[str] = []
-        self.bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._heads)
 
     def add(self, buffer: bytes, start: int, end: int) -> None:
         """Add the records in `buffer` with queue offsets from `start` up to and without `end`.
@@ -95,19 +90,14 @@ class HeadBatchBuilder:
                 body = buffer[body_at:body_end]
             if start <= head[QUEUE_OFFSET] < end:
                 heads.append(head)
-                bodies.append(
-                    decompressed(body, sys_flag) if sys_flag & sysflag.COMPRESSED else body
-                )
-                self.bytes += size
+                bodies.append(decompressed(body, sys_flag))
             at += size
 
     def add_record(self, head: tuple[Any, ...], body: bytes, topic: str) -> None:
         """Add one record with its own topic."""
         self._heads.append(head)
-        sys_flag = head[SYS_FLAG]
-        self._bodies.append(decompressed(body, sys_flag) if sys_flag & sysflag.COMPRESSED else body)
+        self._bodies.append(decompressed(body, head[SYS_FLAG]))
         self._topics.append(topic)
-        self.bytes += head[STORE_SIZE]
 
     def heads_and_bodies(self) -> tuple[list[bytes], list[bytes]]:
         """The heads in the layout of `HEAD`, with empty hosts, and the bodies."""
@@ -142,14 +132,6 @@ class HeadBatchBuilder:
                 values = numbers if times == 1 else [number * times for number in numbers]
             arrays.append(pyarrow.array(values, arrow_type(COLUMNS[name])))
         return pyarrow.RecordBatch.from_arrays(arrays, list(names))
-
-
-def decompressed(body: bytes, sys_flag: int) -> bytes:
-    """The decompressed body; the stored body when decompression fails."""
-    try:
-        return decompress(body, sys_flag)
-    except (ProtocolError, ClientError):
-        return body
 
 
 def head_of_message(message: MessageExt) -> tuple[Any, ...]:

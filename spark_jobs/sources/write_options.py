@@ -8,7 +8,7 @@ from core_broker.errors import ClientError
 from core_broker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX
 from core_broker.message.topics import validate_group, validate_topic
 from spark_jobs.sources.connection import CONNECTION_OPTION_NAMES, Connection, check_key_pair
-from spark_jobs.sources.options import checked_names, flag, positive
+from spark_jobs.sources.options import checked_names, flag, number_or_text
 
 #: Maximum of `maxRequestsInFlight`.
 REQUESTS_IN_FLIGHT_MAX: Final = 256
@@ -84,8 +84,4 @@ def _check_name(key: str, name: str) -> None:
 
 
 def _value(key: str, text: str) -> object:
-    if key == "dropReservedProperties":
-        return flag(key, text)
-    if key.startswith("max") or key.endswith("Ms"):
-        return positive(key, text)
-    return text.strip()
+    return (flag if key == "dropReservedProperties" else number_or_text)(key, text)

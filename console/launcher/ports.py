@@ -15,6 +15,7 @@ from console.launcher.errors import EXIT_USAGE, StartError
 from console.launcher.options import BROKER_PORT, NAMESRV_PORT, Options
 
 VIP_DISTANCE = 2  # the VIP port of a RocketMQ broker is listenPort - 2
+HA_DISTANCE = 1  # the port for slaves is listenPort + 1; a broker replaces it when it is in use
 NAMESRV_HTTP_PORT = 5558
 BROKER_HTTP_PORT = 5559
 FREE_PORT_TRIES = 50
@@ -72,13 +73,13 @@ def settle_broker(options: Options, chosen: set[int]) -> int:
         require_free(options.host, options.broker_port, "--broker-port")
         vip = options.broker_port - VIP_DISTANCE
         require_free(options.host, vip, "--broker-port", role=" (the broker's VIP port)")
-        chosen |= {options.broker_port, vip}
+        chosen |= {options.broker_port, vip, options.broker_port + HA_DISTANCE}
         return options.broker_port
     for _ in range(FREE_PORT_TRIES):
         port = free_port(options.host, avoid=chosen)
         vip = port - VIP_DISTANCE
         if vip not in chosen and is_free(options.host, vip):
-            chosen |= {port, vip}
+            chosen |= {port, vip, port + HA_DISTANCE}
             return port
     raise StartError("No two free ports for the broker were found; give one with --broker-port.")
 

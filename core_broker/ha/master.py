@@ -143,6 +143,11 @@ class ReplicationMaster:
             self._send()
             self._tick_soon()
 
+    @property
+    def waiting(self) -> int:
+        """Number of callbacks that wait for slaves."""
+        return len(self._waits)
+
     def _answer(self, then: Replicated, code: ResponseCode) -> None:
         if code != ResponseCode.SUCCESS:
             self.unreplicated[code.name] += 1

@@ -64,6 +64,10 @@ class AssignmentProcessor:
         self._ctx.answer_later(connection, request, self._after_query(query))
         return None
 
+    def request_modes(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        """GET_ALL_MESSAGE_REQUEST_MODE (402), of slaves of RocketMQ 5: every group pulls."""
+        return RemotingCommand.response(body=b'{"messageRequestModeMap":{}}')
+
     async def _after_query(self, query: QueryAssignmentRequestBody) -> RemotingCommand:
         try:
             route = await self._ctx.registrar.route(query.topic)

@@ -27,6 +27,10 @@ class Replicas(Protocol):
     def when_replicated(self, end: int, then: Confirmed) -> None:
         """Call back when inSyncReplicas copies have all bytes before `end`, or cannot have."""
 
+    @property
+    def waiting(self) -> int:
+        """Number of callbacks that wait for slaves."""
+
     def status(self) -> HARuntimeInfo:
         """Return the copies with their progress."""
 

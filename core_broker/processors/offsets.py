@@ -12,7 +12,12 @@ from core_broker.config import LONG_MAX
 from core_broker.errors import RequestRefused
 from core_broker.processors.admission import check_foreign_group, check_topic_name
 from core_broker.processors.context import BrokerContext
-from core_broker.remoting.bodies import Dialect, QueryCorrectionOffsetBody, encode_body
+from core_broker.remoting.bodies import (
+    DataVersion,
+    Dialect,
+    QueryCorrectionOffsetBody,
+    encode_body,
+)
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -105,8 +110,14 @@ class OffsetProcessor:
         )
 
     def all_offsets(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_ALL_CONSUMER_OFFSET (43)."""
-        return RemotingCommand.response(body=self._ctx.offsets.encode())
+        """GET_ALL_CONSUMER_OFFSET (43).
+
+        A slave of RocketMQ 5 drops an answer without a version; RocketMQ 4 ignores the version.
+        """
+        ctx = self._ctx
+        version = encode_body(DataVersion(ctx.boot_ms, ctx.offsets.changes, 0))
+        table = ctx.offsets.encode().removesuffix(b"}")
+        return RemotingCommand.response(body=b'%b,"dataVersion":%b}' % (table, version))
 
     def delay_offsets(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_ALL_DELAY_OFFSET (45)."""

@@ -182,8 +182,10 @@ class RuntimeInfoProcessor:
             table[f"{pool}ThreadPoolQueueSize"] = "0"
             table[f"{pool}ThreadPoolQueueCapacity"] = str(capacity)
             table[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
-        # Sends wait for the disk only: SYNC_FLUSH.
-        table["sendThreadPoolQueueSize"] = str(stats.flush_waiters)
+        # Sends wait for the disk with SYNC_FLUSH, and for slaves with SYNC_MASTER.
+        replicas = self._ctx.replicas
+        waiting = stats.flush_waiters + (0 if replicas is None else replicas.waiting)
+        table["sendThreadPoolQueueSize"] = str(waiting)
         return table
 
 

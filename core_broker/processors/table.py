@@ -2,7 +2,7 @@
 
 Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Flow control refuses
 before access control, as in RocketMQ's NettyRemotingAbstract. RocketMQ 5 added codes; the handlers
-for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400 and 907.
+for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400, 402 and 907.
 """
 
 from functools import partial
@@ -106,6 +106,7 @@ class RequestTable:
         transactions = TransactionProcessor(self._ctx, self.turn)
         offsets = OffsetProcessor(self._ctx)
         locks = LockProcessor(self._ctx)
+        assignments = AssignmentProcessor(self._ctx)
         return {
             Code.SEND_MESSAGE: send.send,
             Code.SEND_MESSAGE_V2: send.send_v2,
@@ -130,7 +131,8 @@ class RequestTable:
             Code.GET_ALL_DELAY_OFFSET: offsets.delay_offsets,
             Code.QUERY_CORRECTION_OFFSET: offsets.correction,
             Code.CLONE_GROUP_OFFSET: offsets.clone,
-            Code.QUERY_ASSIGNMENT: AssignmentProcessor(self._ctx).query,
+            Code.QUERY_ASSIGNMENT: assignments.query,
+            Code.GET_ALL_MESSAGE_REQUEST_MODE: assignments.request_modes,
             Code.LOCK_BATCH_MQ: locks.lock,
             Code.UNLOCK_BATCH_MQ: locks.unlock,
         }

@@ -197,6 +197,7 @@ _STRICT: Final[dict[int, _Rule]] = {
             # Lists and counters, without messages and without settings: consoles and slaves.
             *(Code.GET_ALL_TOPIC_CONFIG, Code.GET_ALL_SUBSCRIPTIONGROUP_CONFIG),
             *(Code.GET_ALL_CONSUMER_OFFSET, Code.GET_ALL_DELAY_OFFSET),
+            Code.GET_ALL_MESSAGE_REQUEST_MODE,
             *(Code.GET_SYSTEM_TOPIC_LIST_FROM_BROKER, Code.GET_BROKER_RUNTIME_INFO),
             *(Code.VIEW_BROKER_STATS_DATA, Code.GET_BROKER_CONSUME_STATS),
             *(Code.GET_PRODUCER_CONNECTION_LIST, Code.GET_ALL_PRODUCER_INFO),

@@ -20,7 +20,7 @@ def ask(cluster: Cluster, request: Callable[[AdminClient], Awaitable[T]]) -> T:
     """Run one admin request in a new event loop and return its result."""
 
     async def once() -> T:
-        async with AdminClient(cluster.namesrv_addr) as admin:
+        async with AdminClient(cluster.namesrv_addr, **cluster.client_options) as admin:
             return await request(admin)
 
     return asyncio.run(once())

@@ -6,14 +6,18 @@ Commands, on its standard input:
         optional "transactions":true                             -> checked, for a check-back
         optional "trace":true, to write trace records (Java)
     {"do":"send","topic":T,"messages":[M,…]}                     -> sent or error, per message
-        "produce" and "consume" with optional "account":A and "secret":S sign all requests
-        (Java, Go, C++)
+        "produce", "consume", "pull" and "poll" with optional "account":A and "secret":S sign all
+        requests (not Rust)
     {"do":"send_batch","topic":T,"messages":[M,…]}               -> sent
     {"do":"consume","namesrv":N,"group":G,"topic":T,"expression":E}
                                                                  -> ready, then message…
         optional, each true: "fails", "orderly", "broadcasting", "sql", "replies", "trace" (Java),
         "assigned" (Java 5; the broker assigns the queues);
         with "replies" the consumer replies to messages that begin with "question"
+    {"do":"pull","namesrv":N,"group":G,"topic":T}                -> message…, pulled (Java)
+        reads all queues from the beginning with a pull consumer, and commits the offsets
+    {"do":"poll","namesrv":N,"group":G,"topic":T,"count":C}      -> message…, polled (Java)
+        reads C messages with a lite pull consumer, and commits the offsets
     {"do":"request","topic":T,"body":B}                          -> replied (Java)
     {"do":"query","topic":T,"key":K}                             -> message…, queried (Java)
     {"do":"view","topic":T,"id":I}                               -> message (Java)
@@ -40,6 +44,7 @@ from typing import Any
 Event = dict[str, Any]
 
 EVENT_SECONDS_MAX = 30.0
+REFUSAL_SECONDS_MAX = 90.0
 STOP_SECONDS_MAX = 20.0
 
 
@@ -89,6 +94,19 @@ class ForeignClient:
         before = len(self.of("sent"))
         self.command("send", topic=topic, messages=messages)
         return self.wait_for("sent", before + len(messages))[before:]
+
+    def refusal(self, do: str, **arguments: Any) -> str:
+        """Write a command that must fail; return the text of the error event, and remove it."""
+        deadline = time.monotonic() + REFUSAL_SECONDS_MAX
+        self.command(do, **arguments)
+        with self._changed:
+            while not (errors := [each for each in self.events if each["event"] == "error"]):
+                left = deadline - time.monotonic()
+                assert left > 0, f"no error in {REFUSAL_SECONDS_MAX} s\n{self.tail()}"
+                assert not self._ended, f"the client ended\n{self.tail()}"
+                self._changed.wait(left)
+            self.events = [each for each in self.events if each["event"] != "error"]
+            return str(errors[0]["text"])
 
     def wait_for(
         self, kind: str, count: int = 1, seconds: float = EVENT_SECONDS_MAX

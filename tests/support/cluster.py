@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, Self
 
 from core_broker.config import java_key, property_text
 
@@ -132,6 +132,9 @@ class Cluster:
     `root` is the source tree of both programs. Settings of `both` are for name server and broker.
     """
 
+    #: Arguments of a client that the servers admit: `rpc_hooks` and `tls`.
+    client_options: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(
         self,
         folder: Path,
@@ -215,7 +218,7 @@ class Cluster:
         finally:
             self.namesrv.stop()
 
-    def __enter__(self) -> "Cluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

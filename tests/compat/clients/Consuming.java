@@ -52,7 +52,8 @@ final class Consuming {
                     : ConsumeConcurrentlyStatus.RECONSUME_LATER);
         }
         if (command.getBooleanValue("replies")) {
-            replying = new DefaultMQProducer(command.getString("group") + "-replies");
+            replying = new DefaultMQProducer(
+                command.getString("group") + "-replies", Signing.hook(command));
             replying.setNamesrvAddr(command.getString("namesrv"));
             replying.start();
         }
@@ -75,7 +76,7 @@ final class Consuming {
             byte[] answer = ("re: " + new String(question.getBody())).getBytes();
             replying.send(MessageUtil.createReplyMessage(question, answer));
         } catch (Exception error) {
-            Events.say("error", "text", String.valueOf(error));
+            Events.error(error);
         }
     }
 

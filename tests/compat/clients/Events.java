@@ -31,6 +31,15 @@ final class Events {
             "offset", message.getQueueOffset(), "reconsume", message.getReconsumeTimes());
     }
 
+    /** The text of an error is the text of the exception and of its causes. */
+    static void error(Throwable error) {
+        StringBuilder text = new StringBuilder();
+        for (Throwable each = error; each != null; each = each.getCause()) {
+            text.append(each).append('\n');
+        }
+        say("error", "text", text.toString());
+    }
+
     static synchronized void say(String event, Object... pairs) {
         JSONObject line = new JSONObject();
         line.put("event", event);

@@ -13,6 +13,7 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 public class JavaClient {
     private static Producing producing = new Producing();
     private static Consuming consuming = new Consuming();
+    private static Pulling pulling = new Pulling();
 
     public static void main(String[] arguments) throws Exception {
         // The library may print to System.out; Events writes to the original standard output.
@@ -23,7 +24,7 @@ public class JavaClient {
             try {
                 obey(command);
             } catch (Throwable error) {
-                Events.say("error", "text", String.valueOf(error));
+                Events.error(error);
             }
         }
     }
@@ -35,6 +36,8 @@ public class JavaClient {
             case "send_batch": producing.sendBatch(command); break;
             case "request": producing.request(command); break;
             case "consume": consuming.start(command); break;
+            case "pull": pulling.pull(command); break;
+            case "poll": pulling.poll(command); break;
             case "query": query(command); break;
             case "view": view(command); break;
             case "mqadmin": mqadmin(command); break;
@@ -81,7 +84,9 @@ public class JavaClient {
     private static void reset() {
         producing.stop();
         consuming.stop();
+        pulling.stop();
         producing = new Producing();
         consuming = new Consuming();
+        pulling = new Pulling();
     }
 }

@@ -42,7 +42,7 @@ final class Producing {
             try {
                 sendOne(command.getString("topic"), (JSONObject) item);
             } catch (Exception error) {
-                Events.say("error", "text", String.valueOf(error));
+                Events.error(error);
             }
         }
     }
@@ -120,7 +120,7 @@ final class Producing {
 
         @Override
         public void onException(Throwable error) {
-            Events.say("error", "text", String.valueOf(error));
+            Events.error(error);
         }
     }
 

@@ -105,7 +105,9 @@ func consume(c command) {
 			}
 		}))
 	if c.Replies {
-		produce(command{Namesrv: c.Namesrv, Group: c.Group + "-replies"})
+		replying := c
+		replying.Group, replying.Transactions = c.Group+"-replies", false
+		produce(replying)
 	}
 	must(pushing.Start())
 	say("ready", nil)

@@ -147,9 +147,16 @@ func sendBatch(c command) {
 	sent(plain.SendSync(context.Background(), made...))
 }
 
+// Retries once: a reply is lost when the broker does not know the requester yet.
 func request(c command) {
-	question := primitive.NewMessage(c.Topic, []byte(c.Body))
-	answer, err := plain.Request(context.Background(), 10*time.Second, question)
+	ask := func() (*primitive.Message, error) {
+		question := primitive.NewMessage(c.Topic, []byte(c.Body))
+		return plain.Request(context.Background(), 10*time.Second, question)
+	}
+	answer, err := ask()
+	if err != nil {
+		answer, err = ask()
+	}
 	if err != nil {
 		must(err)
 		return

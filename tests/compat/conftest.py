@@ -1,14 +1,17 @@
 """Fixtures that start foreign clients."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from tests.compat import installing
 from tests.compat.foreign import ForeignClient
 from tests.compat.kinds import TITLES
+from tests.compat.secured import Encryption, SecuredCluster
 from tests.support.cluster import Cluster
 
 #: Maximum number of client processes per test.
@@ -23,6 +26,8 @@ SETTINGS = {
     "transaction_check_interval": 1_000,
     "trace_topic_enable": True,
 }
+#: Eighteen delay levels, like the default table; with no delay, sixteen retries take seconds.
+SHORT_LEVELS = " ".join(["0s"] * 18)
 #: Kinds whose process serves several tests, because a Java virtual machine takes seconds to start.
 REUSED = ("java", "java5")
 #: Maximum number of idle processes per kind.
@@ -32,8 +37,10 @@ IDLE_MAX = 3
 class Pool:
     """Idle client processes, kept for the next test."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **variables: str) -> None:
+        """The processes have the environment `variables`, too."""
         self._folder = folder
+        self._variables = variables
         self._idle: dict[str, list[ForeignClient]] = {}
         self._started = 0
 
@@ -45,7 +52,7 @@ class Pool:
         # The libraries keep logs and offsets in the home folder.
         home = self._folder / f"{kind}-{self._started}"
         home.mkdir()
-        environment = {**os.environ, "HOME": str(home)}
+        environment = {**os.environ, **self._variables, "HOME": str(home)}
         return ForeignClient(COMMANDS[kind](environment), environment, home / "client.log")
 
     def give_back(self, kind: str, client: ForeignClient) -> None:
@@ -66,9 +73,17 @@ class Pool:
 class Maker:
     """Starts clients of one kind, and stops all of them at the end of the test."""
 
-    def __init__(self, kind: str, pool: Pool, namesrv: str) -> None:
+    def __init__(
+        self,
+        kind: str,
+        pool: Pool,
+        namesrv: str,
+        account: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Clients sign with the `account` (`account` and `secret`), if not empty."""
         self.kind = kind
         self.namesrv = namesrv
+        self._account = account
         self._pool = pool
         self._running: list[ForeignClient] = []
 
@@ -85,7 +100,9 @@ class Maker:
     def producer(self, group: str, **options: bool) -> ForeignClient:
         """Start a producer; the options are `transactions` and `trace`."""
         client = self.start()
-        client.command("produce", namesrv=self.namesrv, group=group, **options)
+        client.command(
+            "produce", namesrv=self.namesrv, group=group, **(options | dict(self._account))
+        )
         client.wait_for("ready")
         return client
 
@@ -104,7 +121,7 @@ class Maker:
             group=group,
             topic=topic,
             expression=expression,
-            **options,
+            **(options | dict(self._account)),
         )
         client.wait_for("ready")
         return client
@@ -205,17 +222,73 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
         shared.stop_all()
 
 
+class SecuredClusters:
+    """Clusters with access control, started when first used; the brokers have SHORT_LEVELS."""
+
+    def __init__(self, stack: ExitStack, factory: pytest.TempPathFactory) -> None:
+        self.encryption = Encryption(factory.mktemp("certificates"))
+        self._stack = stack
+        self._factory = factory
+        self._started: dict[tuple[str, bool, bool], SecuredCluster] = {}
+
+    def get(
+        self, generation: str, *, has_tls: bool = False, is_namesrv_open: bool = False
+    ) -> SecuredCluster:
+        """Return the cluster; the name server of ACL 1.0 has no accounts in any case."""
+        key = (generation, has_tls, is_namesrv_open)
+        if key not in self._started:
+            cluster = SecuredCluster(
+                generation,
+                self._factory.mktemp("secured"),
+                self.encryption if has_tls else None,
+                is_namesrv_open=is_namesrv_open,
+                **(SETTINGS | {"message_delay_level": SHORT_LEVELS}),
+            )
+            self._started[key] = self._stack.enter_context(cluster)
+        return self._started[key]
+
+
+@pytest.fixture(scope="session")
+def secured_clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredClusters]:
+    """Clusters with access control; topics differ per test."""
+    with ExitStack() as stack:
+        yield SecuredClusters(stack, tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def encrypting_pool(
+    secured_clusters: SecuredClusters, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pool]:
+    """Processes of Java clients with TLS."""
+    shared = Pool(tmp_path_factory.mktemp("encrypting"), **secured_clusters.encryption.java)
+    try:
+        yield shared
+    finally:
+        shared.stop_all()
+
+
 @pytest.fixture
 def start_clients(
     pool: Pool, record_property: Callable[[str, object], None]
 ) -> Iterator[Callable[[str, str], Maker]]:
     """Return a function (kind, name server) -> Maker."""
+    with client_makers(pool, record_property) as begin:
+        yield begin
+
+
+@contextmanager
+def client_makers(
+    pool: Pool,
+    record_property: Callable[[str, object], None],
+    account: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Callable[[str, str], Maker]]:
+    """Yield a function (kind, name server) -> Maker; stop the clients at the end."""
     makers: list[Maker] = []
 
     def begin(kind: str, namesrv: str) -> Maker:
         record_property("client", kind)
         require(kind)
-        makers.append(Maker(kind, pool, namesrv))
+        makers.append(Maker(kind, pool, namesrv, account))
         return makers[-1]
 
     try:

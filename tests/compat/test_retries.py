@@ -5,15 +5,13 @@ from collections.abc import Callable
 
 from core_broker.remoting.bodies import PERM_WRITE
 from tests.compat.broker_state import ask, create_topic, eventually, stored_count
-from tests.compat.conftest import LEVEL_3_SECONDS, Maker
+from tests.compat.conftest import LEVEL_3_SECONDS, SHORT_LEVELS, Maker
 from tests.compat.kinds import having
 from tests.support.cluster import Cluster
 
 StartClients = Callable[[str, str], Maker]
 
 RETRIES = 16
-#: Eighteen delay levels, like the default table; with no delay, sixteen retries take seconds.
-SHORT_LEVELS = " ".join(["0s"] * 18)
 
 
 def create_retry_topic(cluster: Cluster, group: str) -> str:
@@ -31,9 +29,14 @@ def test_sixteen_retries_and_a_dead_letter(
     kind: str, cluster: Cluster, start_clients: StartClients
 ) -> None:
     cluster.restart_broker(message_delay_level=SHORT_LEVELS)
+    check_sixteen_retries(kind, cluster, start_clients)
+
+
+def check_sixteen_retries(kind: str, cluster: Cluster, start_clients: StartClients) -> None:
+    """The broker has SHORT_LEVELS."""
     clients = start_clients(kind, cluster.namesrv_addr)
-    group = create_retry_topic(cluster, "CG-fails")
-    topic = create_topic(cluster, "Fails", queues=1)
+    group = create_retry_topic(cluster, f"CG-fails-{kind}")
+    topic = create_topic(cluster, f"Fails-{kind}", queues=1)
     consumer = clients.consumer(group, topic, fails=True)
     clients.producer("PG-fails").send(topic, [{"body": "poison", "keys": "K"}])
     received = consumer.wait_for("message", 1 + RETRIES, seconds=60)

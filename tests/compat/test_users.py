@@ -158,8 +158,9 @@ def java_run(tool: MqAdmin) -> Run:
     return lambda *arguments: tool(*arguments, may_fail=True)
 
 
-def gantry_run(namesrv_addr: str) -> Run:
-    environment = {"MQADMIN_ACCESS_KEY": "root", "MQADMIN_SECRET_KEY": ROOT_PASSWORD}
+def gantry_run(namesrv_addr: str, account: str = "root", secret: str = ROOT_PASSWORD) -> Run:
+    """Run Gantry's mqadmin with the keys of an account."""
+    environment = {"MQADMIN_ACCESS_KEY": account, "MQADMIN_SECRET_KEY": secret}
 
     def run(*arguments: str) -> str:
         shown = ["--showPassword"] if arguments[0] in ("getUser", "listUser") else []

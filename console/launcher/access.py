@@ -1,10 +1,11 @@
 """Access control and TLS of a secured home folder: keys, certificates, settings of the programs.
 
-conf/tools.yml    keys of a super user of the broker, as RocketMQ's file of this name
+conf/tools.yml    keys of a super user of broker and name server, as RocketMQ's file of this name
 conf/tls/         certificates (`certificates.py`), and the TLS settings of servers and clients
 conf/client.env   variables for mqadmin and Python clients, written at every start
+conf/clients.txt  settings of clients in other languages, written at every start
 
-The broker uses ACL 2.0, and broker and name server accept only TLS. The other files are made once
+Broker and name server use ACL 2.0 and accept only TLS. The other files are made once
 and kept, and the folder stays secured: later starts need no option.
 """
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import psutil
 
+from console.launcher.client_guide import client_guide
 from console.launcher.errors import EXIT_USAGE, StartError
 from core_broker.durable_files import replace_file
 from core_broker.errors import ClientError
@@ -32,9 +34,20 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 USERNAME: Final = "admin"
 SECRET_BYTES: Final = 24
 
+#: Failed attempts of an account from one address in a minute before the back-off: more than a
+#: client with a wrong key makes at its start, far fewer than a search for a key needs.
+FAILURES_MAX: Final = 20
+#: Settings of both servers, unless the operator sets the variables.
+SERVER_DEFAULTS: Final = {
+    "ROCKETMQ_TLS_SERVER_MODE": "enforcing",
+    "ROCKETMQ_MAX_ACCESS_FAILURES": str(FAILURES_MAX),
+}
+#: Codes that name servers answer without a user: route of a topic, brokers of the cluster.
+ROUTE_CODES: Final = "105,106"
+
 TOOLS_FILE: Final = """\
-# Keys of a super user of the broker. After a change of the user's password (mqadmin updateUser),
-# write the new password here, and start Gantry again.
+# Keys of a super user of broker and name server. After a change of the user's password on both
+# (mqadmin updateUser -b ADDRESS), write the new password here, and start Gantry again.
 accessKey: {access_key}
 secretKey: {secret_key}
 """
@@ -67,20 +80,16 @@ class Access:
     def client_env_file(self) -> Path:
         return self.home / "conf" / "client.env"
 
-    def namesrv_env(self) -> dict[str, str]:
-        """Settings of the name server, which uses the user when the operator sets
-        authenticationEnabled."""
-        user = {
-            "username": self.credentials.access_key,
-            "password": self.credentials.secret_key,
-        }
+    def namesrv_env(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Settings of the name server. Only the user registers brokers and changes settings;
+        routes need no user of the name server, because the users of clients are on the broker."""
+        lists = ("ROCKETMQ_AUTHENTICATION_WHITELIST", "ROCKETMQ_AUTHORIZATION_WHITELIST")
         return {
-            "ROCKETMQ_TLS_SERVER_MODE": "enforcing",
-            "ROCKETMQ_TLS_CONFIG_FILE": str(self.home / "conf" / "tls" / "server.properties"),
-            "ROCKETMQ_INIT_AUTHENTICATION_USER": json.dumps(user),
+            **self._server_env(environ),
+            **{name: environ.get(name, ROUTE_CODES) for name in lists},
         }
 
-    def broker_env(self) -> dict[str, str]:
+    def broker_env(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Settings of the broker. The user exists from the first start on; later starts change no
         user. The broker registers as the user."""
         keys = {
@@ -88,10 +97,27 @@ class Access:
             "secretKey": self.credentials.secret_key,
         }
         return {
-            **self.namesrv_env(),
+            **self._server_env(environ),
+            "ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS": json.dumps(keys),
+        }
+
+    @property
+    def client_guide_file(self) -> Path:
+        """The settings of clients in other languages, without secrets."""
+        return self.home / "conf" / "clients.txt"
+
+    def _server_env(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Settings of both servers; the operator's variables take precedence over the defaults."""
+        user = {
+            "username": self.credentials.access_key,
+            "password": self.credentials.secret_key,
+        }
+        return {
+            **{name: environ.get(name, value) for name, value in SERVER_DEFAULTS.items()},
+            "ROCKETMQ_TLS_CONFIG_FILE": str(self.home / "conf" / "tls" / "server.properties"),
             "ROCKETMQ_AUTHENTICATION_ENABLED": "true",
             "ROCKETMQ_AUTHORIZATION_ENABLED": "true",
-            "ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS": json.dumps(keys),
+            "ROCKETMQ_INIT_AUTHENTICATION_USER": json.dumps(user),
         }
 
     def client_env(self) -> dict[str, str]:
@@ -114,8 +140,9 @@ class Access:
             "CONSOLE_CLUSTER_TLS": f"local={self.client_tls_file}",
         }
 
-    def write_client_env(self, namesrv_addr: str) -> None:
-        """Write conf/client.env with the name server of this start."""
+    def write_client_files(self, namesrv_addr: str) -> None:
+        """Write conf/client.env and conf/clients.txt with the name server of this start."""
+        replace_file(self.client_guide_file, [client_guide(self, namesrv_addr).encode()])
         variables = {"NAMESRV_ADDR": namesrv_addr, **self.client_env()}
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()]
         replace_file(self.client_env_file, ["".join(lines).encode()])

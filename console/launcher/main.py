@@ -46,7 +46,7 @@ async def run(options: Options) -> None:
     plan = Plan(options, ports, plan_redis(os.environ, ports.redis), access)
     services = plan.services(set_up=prepare.is_needed(options.home))
     if access:
-        access.write_client_env(plan.namesrv_addr)
+        access.write_client_files(plan.namesrv_addr)
     for line in introduction(options, ports, plan.redis, access):
         say(line)
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
@@ -92,6 +92,7 @@ def access_lines(home: Path, access: Access | None) -> list[str]:
         f"  access       signed requests over TLS; user {access.credentials.access_key}, "
         f"keys in {access.tools_file}",
         f"  clients      trust {access.trust_cert}; for mqadmin: . {access.client_env_file}",
+        f"               Java, Go, C++, Node, Python: settings in {access.client_guide_file}",
     ]
     if access.is_new:
         lines.append(f"  secret key   {access.credentials.secret_key}   (shown once)")

@@ -115,7 +115,7 @@ class Plan:
                 "ROCKETMQ_BIND_ADDRESS": self._options.host,
                 "ROCKETMQ_KV_CONFIG_PATH": str(self._home / "namesrv" / "kvConfig.json"),
                 "ROCKETMQ_CONFIG_STORE_PATH": str(self._home / "namesrv" / "namesrv.properties"),
-                **(self._access.namesrv_env() if self._access else {}),
+                **(self._access.namesrv_env(os.environ) if self._access else {}),
             },
             probe=http_ready(self._near_host, self._ports.namesrv_http),
             needed=True,
@@ -134,7 +134,7 @@ class Plan:
         if self._options.host not in ANY_ADDRESS:
             env["ROCKETMQ_BROKER_IP1"] = self._options.host
         if self._access:
-            env |= self._access.broker_env()
+            env |= self._access.broker_env(os.environ)
         return Service(
             name="broker",
             command=python("-m", "core_broker", "-c", str(conf), "-n", self.namesrv_addr),

@@ -125,6 +125,27 @@ def test_the_secret_key_is_shown_once_and_kept_private(
         assert found[1] not in log.read_text(errors="replace"), log
 
 
+def test_the_name_server_refuses_brokers_without_keys(secured: Secured) -> None:
+    """Routes are answered: the users of clients are on the broker."""
+
+    async def ask() -> None:
+        async with secured.admin() as admin:
+            assert (await admin.topic_route(TOPIC)).broker_datas
+            with pytest.raises(RequestRefused):
+                await admin.namesrv_config(secured.namesrv_addr)
+
+    asyncio.run(ask())
+
+
+def test_the_settings_of_clients_are_in_a_file(secured: Secured) -> None:
+    file = Path(secured.printed(r"^ +Java, Go, C\+\+, Node, Python: settings in (\S+)"))
+    text = file.read_text()
+    assert secured.namesrv_addr in text
+    found = Credentials.from_file(secured.home / "conf" / "tools.yml")
+    assert found is not None
+    assert found.secret_key not in text
+
+
 def test_a_client_without_tls_is_refused(secured: Secured) -> None:
     async def ask(addr: str) -> None:
         async with AdminClient(secured.namesrv_addr, rpc_hooks=[secured.keys]) as admin:

@@ -36,10 +36,10 @@ def test_the_keys_are_made_once_and_private(home: Path) -> None:
 def test_the_servers_get_the_user_and_nobody_else_the_secret(home: Path) -> None:
     access = open_access(home, HOST)
     secret = access.credentials.secret_key
-    for env in (access.broker_env(), access.namesrv_env()):
+    for env in (access.broker_env({}), access.namesrv_env({})):
         user = json.loads(env["ROCKETMQ_INIT_AUTHENTICATION_USER"])
         assert user == {"username": "admin", "password": secret}
-    keys = json.loads(access.broker_env()["ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS"])
+    keys = json.loads(access.broker_env({})["ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS"])
     assert keys == {"accessKey": "admin", "secretKey": secret}
     others = [access.client_env(), access.console_env({})]
     assert not any(secret in value for each in others for value in each.values())
@@ -59,7 +59,7 @@ def test_the_tls_settings_name_the_files(home: Path) -> None:
     assert client.auth_server
     assert Path(client.trust_cert_path) == access.trust_cert
     client.context()
-    file = access.namesrv_env()["ROCKETMQ_TLS_CONFIG_FILE"]
+    file = access.namesrv_env({})["ROCKETMQ_TLS_CONFIG_FILE"]
     server = tls_in_force(TlsSettings(tls_config_file=file), {}).settings
     assert not server.tls_test_mode_enable
     assert Path(server.tls_server_key_path).read_text().startswith("-----BEGIN PRIVATE KEY")
@@ -74,7 +74,7 @@ def test_edited_tls_settings_are_kept(home: Path) -> None:
 
 def test_a_shell_gets_the_variables(home: Path) -> None:
     access = open_access(home, HOST)
-    access.write_client_env("127.0.0.1:9876")
+    access.write_client_files("127.0.0.1:9876")
     script = f'. "$1"; {sys.executable} -c "import json, os; print(json.dumps(dict(os.environ)))"'
     command = ["/bin/sh", "-c", script, "sh", str(access.client_env_file)]
     output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
@@ -110,3 +110,27 @@ def test_names_of_servers() -> None:
     assert server_names("127.0.0.1") == {"localhost", "127.0.0.1", "::1"}
     assert "192.0.2.7" in server_names("192.0.2.7")
     assert "127.0.0.1" in server_names("0.0.0.0")
+
+
+def test_the_operators_variables_take_precedence(home: Path) -> None:
+    access = open_access(home, HOST)
+    environ = {
+        "ROCKETMQ_TLS_SERVER_MODE": "permissive",
+        "ROCKETMQ_MAX_ACCESS_FAILURES": "0",
+        "ROCKETMQ_AUTHENTICATION_WHITELIST": "",
+    }
+    assert access.namesrv_env({})["ROCKETMQ_AUTHENTICATION_WHITELIST"] == "105,106"
+    assert environ.items() <= access.namesrv_env(environ).items()
+    broker = access.broker_env(environ)
+    assert broker["ROCKETMQ_TLS_SERVER_MODE"] == "permissive"
+    assert access.broker_env({})["ROCKETMQ_MAX_ACCESS_FAILURES"] == "20"
+    assert "ROCKETMQ_AUTHENTICATION_WHITELIST" not in broker
+
+
+def test_the_settings_of_foreign_clients_have_no_secret(home: Path) -> None:
+    access = open_access(home, HOST)
+    access.write_client_files("127.0.0.1:9876")
+    text = access.client_guide_file.read_text()
+    assert access.credentials.secret_key not in text
+    for path in (access.trust_cert, access.tools_file, access.client_env_file):
+        assert str(path) in text

@@ -1,0 +1,63 @@
+"""A Java client with exactly the settings that `manage.py up --secure` writes for clients."""
+
+import os
+import re
+import shlex
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from core_broker.client import Credentials
+from tests.compat import installing
+from tests.compat.conftest import COMMANDS, require
+from tests.compat.foreign import ForeignClient
+from tests.up.gantry import Gantry
+
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 300)
+
+MESSAGES = 5
+
+
+@pytest.mark.parametrize("kind", ["java", "java5"])
+def test_the_written_settings_connect(kind: str, tmp_path: Path) -> None:
+    require(kind)
+    home = tmp_path / "home"
+    with Gantry(home, "--secure", "--no-worker") as gantry, ExitStack() as stack:
+        gantry.until_ready()
+        guide = (home / "conf" / "clients.txt").read_text()
+        options = re.search(r"JAVA_TOOL_OPTIONS=(.+)", guide)
+        namesrv = re.search(r"name server +(\S+)", guide)
+        keys = re.search(r"keys +(\S+)", guide)
+        assert options, guide
+        assert namesrv, guide
+        assert keys, guide
+        (value,) = shlex.split(options[1])
+        credentials = Credentials.from_file(Path(keys[1]))
+        assert credentials is not None
+
+        def client(name: str) -> ForeignClient:
+            folder = tmp_path / name
+            folder.mkdir()
+            environment = {**os.environ, "HOME": str(folder), "JAVA_TOOL_OPTIONS": value}
+            started = ForeignClient(COMMANDS[kind](environment), environment, folder / "log")
+            stack.callback(started.kill)
+            return started
+
+        common = {
+            "namesrv": namesrv[1],
+            "account": credentials.access_key,
+            "secret": credentials.secret_key,
+        }
+        producer, consumer = client("producer"), client("consumer")
+        producer.command("produce", group="PG-secured", **common)
+        producer.wait_for("ready")
+        bodies = {f"message {number}" for number in range(MESSAGES)}
+        producer.send("SecuredStart", [{"body": body} for body in sorted(bodies)])
+        consumer.command(
+            "consume", group="CG-secured", topic="SecuredStart", expression="*", **common
+        )
+        consumer.wait_for("ready")
+        consumer.wait_until(
+            lambda: bodies <= {each["body"] for each in consumer.messages}, "all bodies", 60
+        )

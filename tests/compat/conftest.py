@@ -12,7 +12,7 @@ from tests.compat import installing
 from tests.compat.foreign import ForeignClient
 from tests.compat.kinds import TITLES
 from tests.compat.secured import Encryption, SecuredCluster
-from tests.support.cluster import Cluster
+from tests.support.cluster import Cluster, Program
 
 #: Maximum number of client processes per test.
 ROLES_MAX = 4
@@ -298,6 +298,36 @@ def client_makers(
     finally:
         for maker in makers:
             maker.kill_all()
+
+
+@pytest.fixture
+def namesrv_addr(tmp_path: Path) -> Iterator[str]:
+    """The address of a Gantry name server."""
+    program = Program("namesrv", tmp_path)
+    program.start(
+        {
+            "listen_port": 0,
+            "http_port": 0,
+            "bind_address": "127.0.0.1",
+            "kv_config_path": tmp_path / "kvConfig.json",
+            "config_store_path": tmp_path / "namesrv.properties",
+        }
+    )
+    yield f"127.0.0.1:{program.port('remoting')}"
+    program.stop()
+
+
+@pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
+def version(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
+    """A version of the Java broker; skips the test, with the reason, without an installation."""
+    version: str = request.param
+    kind = f"java-broker-{version}"
+    record_property("client", kind)
+    try:
+        installing.java_broker_classpath(version)
+    except installing.CannotInstall as reason:
+        pytest.skip(f"{TITLES[kind]}: {reason}")
+    return version
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -6,7 +6,7 @@ previous broker and writes more, after an orderly stop and after kill -9.
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -25,7 +25,6 @@ from core_broker.remoting.bodies import TopicConfig
 from core_broker.store.files import DiskFiles
 from tests.compat import installing
 from tests.compat.java_broker import STORE, JavaBroker
-from tests.compat.kinds import TITLES
 from tests.support.cluster import Program, free_broker_port
 
 TOPIC, BATCHES, DELAYED = "Cross", "CrossBatch", "CrossDelayed"
@@ -252,36 +251,6 @@ async def _until(condition: Callable[[], object], what: str) -> None:
     while not await condition():  # type: ignore[misc]
         assert asyncio.get_running_loop().time() < deadline, f"not in {SECONDS_MAX} s: {what}"
         await asyncio.sleep(0.05)
-
-
-@pytest.fixture
-def namesrv_addr(tmp_path: Path) -> Iterator[str]:
-    """The address of a Gantry name server."""
-    program = Program("namesrv", tmp_path)
-    program.start(
-        {
-            "listen_port": 0,
-            "http_port": 0,
-            "bind_address": "127.0.0.1",
-            "kv_config_path": tmp_path / "kvConfig.json",
-            "config_store_path": tmp_path / "namesrv.properties",
-        }
-    )
-    yield f"127.0.0.1:{program.port('remoting')}"
-    program.stop()
-
-
-@pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
-def version(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
-    """A version of the Java broker; skips the test, with the reason, without an installation."""
-    version: str = request.param
-    kind = f"java-broker-{version}"
-    record_property("client", kind)
-    try:
-        installing.java_broker_classpath(version)
-    except installing.CannotInstall as reason:
-        pytest.skip(f"{TITLES[kind]}: {reason}")
-    return version
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])

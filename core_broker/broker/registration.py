@@ -174,7 +174,9 @@ class Registration:
     async def _register(self, addr: str, topics: list[TopicConfig] | None) -> str:
         config = self._settings()
         try:
-            if topics is None and not config.force_register and await self._is_known(addr):
+            # Only the response to a registration has the master's address.
+            may_skip = not config.force_register and self.master_found is None
+            if topics is None and may_skip and await self._is_known(addr):
                 return ""
             answer = await self._client.invoke(
                 addr, await self._registration(topics), config.register_broker_timeout_mills

@@ -202,6 +202,28 @@ async def test_no_path_of_a_slave_takes_a_send(pair: Pair) -> None:
         assert pair.varz()["end"] == end
 
 
+async def test_a_slave_finds_a_master_that_starts_later(pair: Pair) -> None:
+    """Without forceRegister, too: only a registration names the master."""
+    async with AdminClient(pair.cluster.namesrv_addr) as admin:
+
+        async def is_gone() -> bool:
+            return not (await admin.cluster_info()).broker_addr_table
+
+        pair.cluster.kill_broker()
+        await eventually(is_gone, WAIT_S)
+        pair.settings["force_register"] = False
+        pair.start_slave()
+        assert pair.varz()["state"] == "no_master"
+        assert "the master is unknown" in pair.text("/readyz")
+        pair.cluster.restart_broker()
+        await eventually(lambda: pair.varz().get("state") == "transferring", WAIT_S)
+        info = await admin.ha_status(pair.slave_addr)
+        assert not info.master
+        assert info.ha_client_runtime_info.master_addr == pair.varz()["ha_addr"]
+        route = (await admin.cluster_info()).broker_addr_table["broker-a"]
+        assert route.broker_addrs == {0: pair.cluster.broker_addr, 1: pair.slave_addr}
+
+
 async def test_a_master_with_a_shorter_log_is_refused(pair: Pair) -> None:
     """As after a power cut of the master, or with another broker in its place."""
     async with AdminClient(pair.cluster.namesrv_addr) as admin:

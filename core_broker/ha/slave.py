@@ -20,8 +20,9 @@ from core_broker.remoting.bodies import HAClientRuntimeInfo
 from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.tls_client import ClientTls
 
-#: Interval of registrations while no name server knows a master, seconds.
-FIND_MASTER_S = 2.0
+#: Interval of registrations while no name server knows a master, seconds. A registration has the
+#: whole table of topics.
+FIND_MASTER_S = 5.0
 
 
 class Slave:

@@ -66,6 +66,7 @@ AREAS = [
     "console.areas.groups",
     "console.areas.clients",
     "console.areas.acl_users",
+    "console.areas.acl_accounts",
     "console.areas.offsets",
     "console.areas.messages",
     "console.areas.deadletters",

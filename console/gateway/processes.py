@@ -19,6 +19,13 @@ from console.gateway.engine.session import BrokerRef, ClusterSession
 T = TypeVar("T")
 
 
+class NoAccessControl(NotAllowedNow):
+    """The brokers have no access control of the requested generation."""
+
+    kind = "no-access-control"
+    title = _("Access control is off")
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """The processes with an object, and the processes that answered without the object."""

@@ -14,6 +14,8 @@ class Kind(models.TextChoices):
     GROUP = "group", _("group")
     BROKER = "broker", _("broker")
     ACL_USER = "acl_user", _("user of access control")
+    ACL_ACCOUNT = "acl_account", _("account of access control")
+    ACL_WHITE_LIST = "acl_white_list", _("white list of access control")
 
 
 class Protection(models.Model):

@@ -19,7 +19,6 @@ from console.frame.forms import TypedNameForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import AlreadyExists, NotAllowedNow, PreconditionFailed
-from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
 from console.resources.forms import ResourceForm
@@ -75,7 +74,7 @@ class CreatePage(ResourcePage):
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         resource = self.resource
         form = resource.create_form(request.POST)
-        form.offer_brokers(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(resource.brokers).value)
         if not form.is_valid():
             return self.form(form, status=422)
         name, settings = form.cleaned_data["name"], form.settings()
@@ -90,7 +89,7 @@ class CreatePage(ResourcePage):
             form.add_error("name", str(taken.detail))
             return self.form(form, status=409)
         except NotAllowedNow as refused:
-            named = brokers or self.cluster.ask(broker_names).value
+            named = brokers or self.cluster.ask(self.resource.brokers).value
             risks = resource.new_risks(name, settings, named) if resource.new_risks else ()
             if not risks:
                 raise
@@ -104,7 +103,7 @@ class CreatePage(ResourcePage):
         return redirect(self.resource.url(self.cluster.name, name))
 
     def form(self, form: ResourceForm, status: int = 200, **more: Any) -> HttpResponse:
-        form.offer_brokers(self.cluster.ask(broker_names).value)
+        form.offer_brokers(self.cluster.ask(self.resource.brokers).value)
         title = str(self.resource.texts.create_title)
         back = self.resource.list_url(self.cluster.name)
         crumbs = [*self.resource.crumbs(self.cluster.name), Crumb(title)]

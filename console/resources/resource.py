@@ -23,6 +23,7 @@ from console.frame.access import Need
 from console.frame.forms import TablerForm, TypedNameForm
 from console.frame.pages import Crumb
 from console.gateway import BrokerRef, Cluster
+from console.gateway.brokers.listing import broker_names
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.gateway.engine.questions import Command, Question
 from console.resources.forms import ResourceForm
@@ -48,8 +49,8 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """The secret of a kind: see `secrets.py`. Texts are lazy translations; `%s` in `changed` is the
-    resource name."""
+    """The secret of a kind: see `secrets.py`. Texts are lazy translations; `%s` in `changed` and
+    `shown_once` is the resource name."""
 
     #: Form field, REST member, and attribute of the settings.
     member: str
@@ -65,6 +66,7 @@ class Secret:
     warning: Any
     change: Any
     changed: Any
+    shown_once: Any
 
     @property
     def verb(self) -> str:
@@ -145,6 +147,8 @@ class Resource(Editable):
     #: Impact of a deletion; `.clients` is the number of connected clients, or
     #: None when the number is unknown.
     impact: Question[[str], Any]
+    #: Names of the brokers that the form of a new resource offers.
+    brokers: Question[[], tuple[str, ...]] = broker_names
     #: Arguments: name, settings, broker names or None for all; `dry_run` only checks.
     create: Command[..., Outcomes]
     #: Configuration of a new resource; arguments: name, settings.

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -90,7 +89,7 @@ def _show(page: ClusterPage, resource: Resource, name: str, value: str | None) -
         name=name,
         value=value,
         changed=str(secret.changed) % name,
-        shown_once=_("The secret of “%s” is shown only now. Copy it.") % name,
+        shown_once=str(secret.shown_once) % name,
         url=resource.url(cluster, name),
     )
     response.headers["Cache-Control"] = "no-store"

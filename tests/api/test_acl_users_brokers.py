@@ -11,7 +11,8 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from console.gateway import Refused
-from console.gateway.acl_users.refusals import NoAccessControl, explained
+from console.gateway.acl_users.refusals import explained
+from console.gateway.processes import NoAccessControl
 from core_broker.errors import RequestRefused
 from core_broker.remoting.codes import ResponseCode
 from tests.api.conftest import Api, browser

@@ -26,6 +26,7 @@ WITHOUT_DRY_RUN = {
     "topics/{name}/protection",
     "groups/{name}/protection",
     "acl-users/{name}/protection",
+    "acl-accounts/{name}/protection",
     "credentials",
     "jobs",
     "jobs/{number}/cancel",

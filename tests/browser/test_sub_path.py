@@ -1,60 +1,26 @@
 """The console below the path /mq/: pages, live metrics, API and API documentation."""
 
-import os
 import re
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Response, expect
 
-from tests.browser.conftest import PASSWORD, ROOT, Gantry, is_fault, sign_in
-from tests.browser.waiting import wait_until
+from tests.browser.conftest import Gantry, is_fault, sign_in
+from tests.browser.consoles import running_console, status
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), pytest.mark.must_beat(39)]
 
-START_TIMEOUT_S = 60
 LIVE_TIMEOUT_MS = 60_000
 
 
 @pytest.fixture(scope="module")
 def console(gantry: Gantry, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gantry]:
     """A second console of the cluster, below /mq/."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    env = {
-        **os.environ,
-        "GANTRY_HOME": str(tmp_path_factory.mktemp("below")),
-        "GANTRY_ADMIN_PASSWORD": PASSWORD,
-        "NAMESRV_ADDR": gantry.namesrv_addr,
-        "CONSOLE_PREFIX": "/mq/",
-    }
-    run = [sys.executable, "-m"]
-    subprocess.run([*run, "console.launcher.prepare"], cwd=ROOT, env=env, check=True)
-    serve = ["uvicorn", "console.asgi:application", "--port", str(port), "--log-level", "error"]
-    process = subprocess.Popen([*run, *serve], cwd=ROOT, env=env)
-    try:
-        wait_until(lambda: status(port, "/mq/livez") == 200, "the console below /mq/")
-        yield Gantry(f"http://127.0.0.1:{port}/mq", gantry.namesrv_addr)
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def status(port: int, path: str) -> int | None:
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status
-    except OSError:
-        return None
-    finally:
-        connection.close()
+    home = tmp_path_factory.mktemp("below")
+    with running_console(home, gantry.namesrv_addr, "/mq/") as console:
+        yield console
 
 
 def test_every_page_works_below_a_prefix(

@@ -14,12 +14,15 @@ PRESENT = {
     "group": "TOOLS_CONSUMER",
     "client": "nobody",
     "acl_user": "nobody",
+    "acl_account": "nobody",
     "number": "1",
     "form": "csv",
 }
 #: Arguments naming no object: an allowed request must not change the cluster.
 ABSENT = {
-    **dict.fromkeys(("broker", "topic", "group", "client", "acl_user", "form"), "no-such-thing"),
+    **dict.fromkeys(
+        ("broker", "topic", "group", "client", "acl_user", "acl_account", "form"), "no-such-thing"
+    ),
     "cluster": "local",
     "number": "987654",
 }

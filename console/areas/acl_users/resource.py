@@ -73,5 +73,6 @@ ACL_USER = Resource(
         warning=_("Brokers refuse the old password at once. The change cannot be undone."),
         change=_("Change password"),
         changed=_("The password of “%s” is changed."),
+        shown_once=_("The password of “%s” is shown only now. Copy it."),
     ),
 )

@@ -10,8 +10,7 @@ from console.frame.pages import ClusterPage
 from console.frame.tables import TableQuery
 from console.gateway import Refused
 from console.gateway.acl_users.listing import unenforced_on, user_detail, user_rows
-from console.gateway.acl_users.refusals import NoAccessControl
-from console.gateway.processes import label
+from console.gateway.processes import NoAccessControl, label
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 

@@ -11,13 +11,12 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.acl_users.listing import user_tables
-from console.gateway.acl_users.refusals import NoAccessControl
 from console.gateway.brokers.listing import broker_refs, cluster_map, no_broker
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.errors import ClusterUnreachable, Refused
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
-from console.gateway.processes import label
+from console.gateway.processes import NoAccessControl, label
 from core_broker.auth.contracts import Check
 from core_broker.auth.explanation import (
     DecidingRule,

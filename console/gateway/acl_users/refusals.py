@@ -6,17 +6,13 @@ from contextlib import contextmanager
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.gateway.engine.errors import NotAllowedNow, Refused
+from console.gateway.engine.errors import Refused
+from console.gateway.processes import NoAccessControl
 from core_broker.remoting.codes import ResponseCode
 
 #: Parts of the remarks of brokers without users: Gantry's, and those of RocketMQ 5.3. RocketMQ has
 #: the second one without authenticationMetadataProvider.
 _OFF_REMARKS = ("authenticationEnabled", "An system error occurred, please try again later")
-
-
-class NoAccessControl(NotAllowedNow):
-    kind = "no-access-control"
-    title = _("Access control is off")
 
 
 @contextmanager

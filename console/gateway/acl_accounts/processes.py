@@ -9,6 +9,7 @@ RocketMQ returns accounts with secret keys. The secret keys are dropped in this 
 answer is cached.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -27,6 +28,10 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 SWITCH: Final = "aclEnable"
 #: Part of the refusal of code 54 by a Gantry broker without code 60004.
 _NO_LIST: Final = "CVE-2024-23321"
+
+#: The first version of RocketMQ without ACL 1.0.
+_WITHOUT_ACL1: Final = (5, 3, 3)
+_VERSION: Final = re.compile(r"V(\d+)_(\d+)_(\d+)")
 
 State = Literal["on", "unlisted", "off", "unsupported"]
 
@@ -110,11 +115,18 @@ async def read_processes(
 
 async def _ask(session: ClusterSession, addr: str) -> AclProcess:
     switch = (await session.admin.broker_config(addr)).get(SWITCH)
+    table = await session.admin.runtime_info(addr)
     if switch != "true":
-        return AclProcess("unsupported" if switch is None else "off")
-    if RequestCode.GET_ACCESS_INVENTORY in offered_codes(await session.admin.runtime_info(addr)):
+        return AclProcess("unsupported" if switch is None or _is_without(table) else "off")
+    if RequestCode.GET_ACCESS_INVENTORY in offered_codes(table):
         return _of_gantry(await session.admin.access_inventory(addr))
     return await _ask_rocketmq(session, addr)
+
+
+def _is_without(table: Mapping[str, str]) -> bool:
+    """Whether the broker's RocketMQ has no ACL 1.0; its configuration still has aclEnable."""
+    found = _VERSION.match(table.get("brokerVersionDesc", ""))
+    return found is not None and tuple(map(int, found.groups())) >= _WITHOUT_ACL1
 
 
 def _of_gantry(body: AccessInventoryBody) -> AclProcess:

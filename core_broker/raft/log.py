@@ -71,7 +71,7 @@ class RaftLog:
         if first <= self.stable_index:
             stable_end = min(end, self.stable_index + 1)
             entries = self.view.entries(first, stable_end, bytes_max)
-            if len(entries) < stable_end - first:
+            if end == stable_end or len(entries) < stable_end - first:
                 return entries
         size = sum(entry.size for entry in entries)
         start = max(first - self.stable_index - 1, 0)

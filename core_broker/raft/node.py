@@ -202,6 +202,8 @@ class RaftNode:
             self._leader.flush()
             self._reads += self._leader.confirmed
             self._leader.confirmed.clear()
+        if not self._has_effects():
+            return None
         hard_state = HardState(state.term, state.vote)
         is_new = hard_state != self._told_hard_state
         at_once = [
@@ -221,8 +223,6 @@ class RaftNode:
             refused_reads=tuple(self._refused_reads),
             status=status if status != self._told_status else None,
         )
-        if ready == Ready():
-            return None
         self._told_status = status
         state.messages.clear()
         state.chunks.clear()
@@ -231,6 +231,20 @@ class RaftNode:
         self._waiting = ready
         self._waiting_to = state.log.last_index
         return ready
+
+    def _has_effects(self) -> bool:
+        state, log, told = self._state, self._state.log, self._told_status
+        return bool(
+            state.messages
+            or state.chunks
+            or log.pending_snapshot is not None
+            or log.has_unwritten
+            or log.has_committed
+            or self._reads
+            or self._refused_reads
+            or (state.term, state.vote) != (self._told_hard_state.term, self._told_hard_state.vote)
+            or (self._role, state.term, state.leader_id) != (told.role, told.term, told.leader_id)
+        )
 
     # -- terms and roles --
 

@@ -318,8 +318,16 @@ class RaftStorage:
         else:
             self._set_base(base, segment.base_term)
         for frame in segment.frames:
-            if not self._base_index < frame[0].index <= self.last_index + 1:
-                reason = f"entry {frame[0].index} does not follow entry {self.last_index}"
+            first = frame[0]
+            if first.index <= self._base_index:
+                # The frame replaced entries of segments that were removed since: a snapshot has
+                # the first entry, and only the index and term of this entry matter.
+                self._set_base(first.index, first.term)
+                if frame[1:]:
+                    self._take(frame[1:])
+                continue
+            if first.index > self.last_index + 1:
+                reason = f"entry {first.index} does not follow entry {self.last_index}"
                 raise StoreCorrupt(str(path), segment.last_start, reason)
             self._take(frame)
 

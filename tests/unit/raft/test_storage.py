@@ -103,6 +103,25 @@ def test_compaction_removes_whole_segments_and_survives_a_restart() -> None:
     assert [each for each in content(storage) if each.index > 20] == list(map(entry, range(21, 30)))
 
 
+def test_a_batch_that_replaced_entries_of_a_removed_segment_is_read_again() -> None:
+    files = SimulatedFiles()
+    storage = fresh(files)
+    index = 0
+    while len(files.names(LOG)) < 2:
+        index += 1
+        append(storage, entry(index))
+    first, second = files.names(LOG)
+    base = index - 1  # the second segment begins behind this entry, and now replaces the entry
+    storage.persist(Ready(hard_state=HardState(2), entries=(entry(base, 2),)))
+    append(storage, entry(index, 2))
+    storage.save_snapshot(SnapshotMeta(base, 2, Membership((1,)), 1, zlib.crc32(b"s")), b"s")
+    assert files.names(LOG) == [second], f"{first} is still there"
+    files.kill()  # a power cut may bring the removed segment back
+    storage = opened(files)
+    assert content(storage) == [entry(index, 2)]
+    assert (storage.first_index, storage.term(base)) == (index, 2)
+
+
 def test_every_torn_end_is_cut_at_the_last_whole_batch() -> None:
     files = SimulatedFiles()
     storage = fresh(files)

@@ -116,6 +116,7 @@ class Host:
         node.persisted()
         self.ready = None
         for entry in ready.committed:
+            assert entry.index == self.machine.applied + 1, "an entry was skipped or repeated"
             answer = entry.kind is EntryKind.NORMAL and self.machine.apply(entry.data)
             self.machine.applied = entry.index
             self.on_applied(entry, answer)

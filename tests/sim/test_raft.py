@@ -29,6 +29,8 @@ FAILED_ONCE = {
     1: "a slice that ends before the unstable entries contained some of them",
     5: "the same",
     7: "a leader could not read the snapshot that it was sending",
+    3050: "the command of the end was accepted by a leader that then stepped down",
+    5445: "the same",
     5094: "a restart refused a batch that had replaced entries of a compacted segment",
 }
 #: Clusters until a planted defect must be found.

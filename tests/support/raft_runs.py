@@ -50,11 +50,14 @@ class Run:
         self._attempt()
         assert cluster.run_until(end_ms, self._is_accepted), "no progress after the last fault"
         last = max(cluster.invariants.applied)
-        leader = cluster.leader()
-        assert leader is not None
-        assert leader.node is not None
-        voters = [cluster.hosts[each] for each in leader.node.membership.voters]
-        is_complete = lambda: all(each.machine.applied >= last for each in voters)  # noqa: E731
+
+        def is_complete() -> bool:
+            leader = cluster.leader()
+            if leader is None or leader.node is None:
+                return False
+            voters = [cluster.hosts[each] for each in leader.node.membership.voters]
+            return all(each.machine.applied >= last for each in voters)
+
         assert cluster.run_until(end_ms, is_complete), "a voter lacks committed entries"
 
     def _attempt(self) -> None:

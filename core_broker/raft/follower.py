@@ -9,6 +9,7 @@ from core_broker.raft.messages import (
     SnapshotResponse,
 )
 from core_broker.raft.model import SnapshotMeta
+from core_broker.raft.refusals import RaftBroken
 from core_broker.raft.state import NodeState
 
 
@@ -89,12 +90,15 @@ class Follower:
         state.send(answer)
 
     def _is_acceptable(self, chunk: SnapshotChunk) -> bool:
-        """Whether the chunk lies inside a snapshot of a permitted size."""
+        """Whether the chunk lies inside its snapshot; raises RaftBroken above the limit."""
         size = chunk.snapshot.size
+        size_max = self._state.config.snapshot_bytes_max
+        if size > size_max:
+            raise RaftBroken(
+                f"The leader's snapshot has {size} bytes, above snapshot_bytes_max, {size_max}."
+            )
         end = chunk.offset + len(chunk.data)
-        return 0 <= chunk.offset <= end <= size <= self._state.config.snapshot_bytes_max and (
-            len(chunk.data) > 0 or size == 0
-        )
+        return 0 <= chunk.offset <= end <= size and (len(chunk.data) > 0 or size == 0)
 
     def _acknowledge(self, leader_id: int, index: int) -> None:
         self._state.send(AppendResponse(self._state.id, leader_id, self._state.term, index))

@@ -35,5 +35,6 @@ class RaftRefused(GantryError):
 class RaftBroken(GantryError):
     """A guarantee of Raft does not hold, for example because a disk lost synced data.
 
-    The node must stop: remove it from the group, and add it again with an empty folder.
+    The node must stop. Remove the node from the group, and add a new node id: a node that has
+    forgotten its votes must not return under its old id.
     """

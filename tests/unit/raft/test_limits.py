@@ -167,8 +167,16 @@ def test_a_membership_that_cannot_be_read_stops_the_node_before_the_log_changes(
     assert node.last_index == 0
 
 
-def test_a_follower_refuses_snapshots_over_the_limit_and_chunks_outside() -> None:
-    for size, offset, data in ((101, 0, b"x"), (10, 0, b"x" * 11), (10, 5, b"x"), (10, 0, b"")):
+def test_a_snapshot_over_the_limit_stops_the_node() -> None:
+    node = host(snapshot_bytes_max=100).node
+    assert node is not None
+    snapshot = SnapshotMeta(5, 1, Membership((1, 2, 3)), 101)
+    with pytest.raises(RaftBroken, match="snapshot_bytes_max"):
+        node.receive(SnapshotChunk(2, 1, 1, snapshot, 0, b"x"))
+
+
+def test_a_follower_refuses_chunks_outside_of_their_snapshot() -> None:
+    for size, offset, data in ((10, 0, b"x" * 11), (10, 5, b"x"), (10, 0, b"")):
         made = host(snapshot_bytes_max=100)
         node = made.node
         assert node is not None

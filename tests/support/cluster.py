@@ -23,7 +23,7 @@ from typing import Any, Self
 from core_broker.config import java_key, property_text
 
 ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 15.0
 POLL_S = 0.02
 

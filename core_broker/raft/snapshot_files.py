@@ -3,8 +3,8 @@
     file   := magic "GRN1", crc32 of the meta, length of the meta (4), meta, bytes of the snapshot
     meta   := SnapshotMeta as JSON, with the size and the CRC-32 of the bytes
 
-A snapshot is written to `snapshot.part`, synced, checked, and renamed to `snapshot-INDEX-TERM`;
-then older snapshots are removed.
+A received snapshot is written to `snapshot.part`, an own one to `own-snapshot.part`; the file is
+synced, checked, and renamed to `snapshot-INDEX-TERM`; then older snapshots are removed.
 """
 
 import struct
@@ -21,6 +21,8 @@ from core_broker.store.files import Files
 _HEADER = struct.Struct(">4sII")
 _MAGIC = b"GRN1"
 _PART = "snapshot.part"
+#: A node may take a snapshot of its own while it receives one.
+_OWN_PART = "own-snapshot.part"
 _PREFIX = "snapshot-"
 #: Bytes read at once when a snapshot is checked.
 _CHECKED_BYTES = 1024 * 1024
@@ -43,23 +45,32 @@ class SnapshotFiles:
         self._files.sync_dir(self._folder)  # the rename may have been the last act of a process
         self._remove_others(names[-1])
 
+    def save(self, snapshot: SnapshotMeta, data: bytes) -> None:
+        """Make a snapshot of this node the newest; a snapshot being received is not disturbed."""
+        self._write(self._folder / _OWN_PART, snapshot, 0, data)
+        self._finish(self._folder / _OWN_PART, snapshot)
+
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         """Write and sync a chunk; chunks come in order, and offset 0 begins a new file."""
-        header = _encode_header(chunk.snapshot)
-        path = self._folder / _PART
+        self._write(self._folder / _PART, chunk.snapshot, chunk.offset, chunk.data)
+
+    def finish(self, snapshot: SnapshotMeta) -> None:
+        """Make the written chunks the newest snapshot; raises StoreCorrupt for wrong bytes."""
+        self._finish(self._folder / _PART, snapshot)
+
+    def _write(self, path: Path, snapshot: SnapshotMeta, offset: int, data: bytes) -> None:
+        header = _encode_header(snapshot)
         file = self._files.open(path, create=True)
         try:
-            if chunk.offset == 0:
+            if offset == 0:
                 file.truncate(0)
                 file.pwrite(header, 0)
-            file.pwrite(chunk.data, len(header) + chunk.offset)
+            file.pwrite(data, len(header) + offset)
             file.sync()
         finally:
             file.close()
 
-    def finish(self, snapshot: SnapshotMeta) -> None:
-        """Make the written chunks the newest snapshot; raises StoreCorrupt for wrong bytes."""
-        part = self._folder / _PART
+    def _finish(self, part: Path, snapshot: SnapshotMeta) -> None:
         if self._check(part) != snapshot:
             raise StoreCorrupt(str(part), 0, "the file is not the announced snapshot")
         name = f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"

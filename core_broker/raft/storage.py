@@ -21,7 +21,6 @@ from pathlib import Path
 import msgspec
 
 from core_broker.errors import StoreCorrupt, StoreReadOnly
-from core_broker.raft.messages import SnapshotChunk
 from core_broker.raft.model import Entry, EntryKind, HardState, Membership, SnapshotMeta
 from core_broker.raft.ready import Ready
 from core_broker.raft.segments import (
@@ -96,10 +95,7 @@ class RaftStorage:
         if files.names(folder / "log"):
             raise StoreCorrupt(str(folder / _HARD_STATE), 0, "the log has lost its hard state")
         files.make_dir(folder / "log")
-        snapshots = SnapshotFiles(files, folder)
-        first = SnapshotMeta(0, 0, membership)
-        snapshots.write_chunk(SnapshotChunk(node_id, node_id, 0, first, 0, b""))
-        snapshots.finish(first)
+        SnapshotFiles(files, folder).save(SnapshotMeta(0, 0, membership), b"")
         _save_hard_state(files, folder, node_id, HardState())
 
     def close(self) -> None:
@@ -181,9 +177,7 @@ class RaftStorage:
     def save_snapshot(self, snapshot: SnapshotMeta, data: bytes, keep_entries: int = 0) -> None:
         """Save a snapshot of applied entries, then compact all but `keep_entries` before it."""
         with self._failing_for_ever():
-            chunk = SnapshotChunk(self._node_id, self._node_id, 0, snapshot, 0, data)
-            self._snapshots.write_chunk(chunk)
-            self._snapshots.finish(snapshot)
+            self._snapshots.save(snapshot, data)
             self._compact(snapshot.index - keep_entries)
 
     @contextmanager

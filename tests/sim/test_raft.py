@@ -31,6 +31,7 @@ FAILED_ONCE = {
     7: "a leader could not read the snapshot that it was sending",
     3050: "the command of the end was accepted by a leader that then stepped down",
     5445: "the same",
+    2468: "a node's own snapshot destroyed the one that it was receiving",
     5094: "a restart refused a batch that had replaced entries of a compacted segment",
 }
 #: Clusters until a planted defect must be found, from the first seed of the defect.

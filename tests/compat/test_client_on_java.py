@@ -91,9 +91,10 @@ def java_cluster(version: str, folder: Path, **settings: Any) -> Iterator[str]:
 async def registered(addr: str) -> str:
     """Wait until the broker serves admin requests; return the broker's address.
 
-    A Java broker prints its ready line before the name server has registered the broker.
+    A Java broker prints its ready line before the name server has registered the broker. Brokers
+    without access control ignore the signature.
     """
-    async with AdminClient(addr) as admin:
+    async with AdminClient(addr, rpc_hooks=[AclRpcHook(ACCESS_KEY, SECRET_KEY)]) as admin:
 
         async def is_known() -> bool:
             return bool((await admin.cluster_info()).broker_addr_table)

@@ -101,8 +101,9 @@ async def kill_again_and_again(folder: Path, seed: int) -> None:
             for _ in range(4):
                 fill(master, dice)
                 end = master.store.max_offset_physical
-                await asyncio.to_thread(slave.start, settings)
+                # Before the start: a fast slave has reported everything when it is ready.
                 killed_at = dice.randrange(serving.reported + 1, end)
+                await asyncio.to_thread(slave.start, settings)
                 await eventually(partial(serving.has_reported, killed_at), WAIT_S)
                 confirmed = serving.reported
                 await asyncio.to_thread(slave.kill)

@@ -8,7 +8,9 @@ import pytest
 
 from core_broker.auth.signature import SigningKey
 
-kernel = pytest.importorskip("core_broker.kernel.hmac_sha1", reason="the kernel is not compiled")
+kernel = pytest.importorskip(
+    "core_broker.kernel.hmac_sha1", reason="the kernel is not in use", exc_type=ImportError
+)
 
 pytestmark = pytest.mark.skipif(not kernel.AVAILABLE, reason="Python has no shared OpenSSL")
 

@@ -54,12 +54,7 @@ async def test_default_query_max_num_is_for_queries_by_unique_key(
 
 def test_meanings_of_gantry_are_not_shown_for_apache_brokers() -> None:
     ours, apache = meanings(), meanings(apache=True)
-    for key in (
-        "maxAutoCreateTopicNum",
-        "transientStorePoolEnable",
-        "haMasterAddress",
-        "slaveReadEnable",
-    ):
+    for key in ("maxAutoCreateTopicNum", "transientStorePoolEnable"):
         assert key in ours
         assert key not in apache
     for key in ("fileReservedTime", "aclEnable"):

@@ -93,7 +93,14 @@ def log_bytes(store: Path) -> bytes:
 
 
 async def log_end(admin: AdminClient, addr: str) -> int:
-    return int((await admin.runtime_info(addr))["commitLogMaxOffset"])
+    """The end of a broker's log. A Java broker fails until it has sampled its rates once."""
+
+    async def ask() -> dict[str, str]:
+        with suppress(GantryError):
+            return await admin.runtime_info(addr)
+        return {}
+
+    return int((await eventually(ask, WAIT_S))["commitLogMaxOffset"])
 
 
 async def send(namesrv_addr: str, first: int) -> None:
@@ -119,9 +126,7 @@ async def copied(admin: AdminClient, master: JavaBroker, slave: Slave) -> None:
         end = await log_end(admin, master.addr)
 
         async def has_all(least: int = end) -> bool:
-            with suppress(GantryError):
-                return await log_end(admin, slave.addr) >= least
-            return False
+            return await log_end(admin, slave.addr) >= least
 
         await eventually(has_all, WAIT_S)
         await asyncio.sleep(1)

@@ -56,6 +56,7 @@ def test_a_decision_is_asked_by_keyboard_and_shared_by_address(page: Page, secur
     expect(page.get_by_role("heading", name="broker-a allowed")).to_be_visible()
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
+        page.reload()  # colors change gradually in an open page
         serious = [
             each["id"]
             for each in Axe().run(page).response["violations"]

@@ -14,13 +14,13 @@ from pytest_django import Settings
 from console.audit.models import AuditRow
 from console.gateway import gateway
 from console.resources.models import Change
-from core_broker.client import AdminClient, Credentials
+from core_broker.client import Credentials
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import AccessEntry
 from tests.api.conftest import Api, browser
 from tests.support.accounts_cluster import ADMINISTRATOR, RULES, accounts_cluster, write_rules
 from tests.support.cluster import Cluster
-from tests.support.secured_cluster import further_broker
+from tests.support.secured_cluster import further_broker, signed
 
 PAGES = "/clusters/local/acl-accounts"
 ACCOUNTS = "/acl-accounts"
@@ -54,10 +54,6 @@ async def _only_the_administrator(cluster: Cluster) -> None:
             if account.access_key != ADMINISTRATOR.access_key:
                 await admin.delete_access_account(cluster.broker_addr, account.access_key)
         await admin.update_white_list(cluster.broker_addr, "10.99.99.99")
-
-
-def signed(cluster: Cluster, credentials: Credentials) -> AdminClient:
-    return AdminClient(cluster.namesrv_addr, rpc_hooks=[credentials.hook()])
 
 
 def on_broker(cluster: Cluster, name: str) -> AccessEntry:

@@ -15,12 +15,12 @@ from console.api.models import KeptAnswer
 from console.audit.models import AuditRow
 from console.gateway import gateway
 from console.resources.models import Change
-from core_broker.client import AdminClient, Credentials, Message, Producer
+from core_broker.client import Credentials, Message, Producer
 from core_broker.errors import RequestRefused
 from tests.api.conftest import Api, browser
 from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
-from tests.support.secured_cluster import ROOT, secured_cluster
+from tests.support.secured_cluster import ROOT, secured_cluster, signed
 
 PAGES = "/clusters/local/acl-users"
 USERS = "/acl-users"
@@ -48,10 +48,6 @@ async def _only_root(cluster: Cluster) -> None:
         for user in await admin.users(cluster.broker_addr):
             if user.username != ROOT.access_key:
                 await admin.delete_user(cluster.broker_addr, user.username or "")
-
-
-def signed(cluster: Cluster, credentials: Credentials) -> AdminClient:
-    return AdminClient(cluster.namesrv_addr, rpc_hooks=[credentials.hook()])
 
 
 def acl(cluster: Cluster, name: str) -> list[str]:

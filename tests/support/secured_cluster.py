@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from core_broker.client import Credentials
+from core_broker.client import AdminClient, Credentials
 from tests.support.cluster import Cluster, Program, free_broker_port
 
 #: The super user of the cluster.
@@ -44,3 +44,8 @@ def _access_control() -> dict[str, Any]:
         "authorization_enabled": True,
         "init_authentication_user": first,
     }
+
+
+def signed(cluster: Cluster, credentials: Credentials) -> AdminClient:
+    """An administrator's client that signs with the credentials."""
+    return AdminClient(cluster.namesrv_addr, rpc_hooks=[credentials.hook()])

@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import Gantry, signed_in, started
 from tests.browser.test_every_page import SERIOUS
+from tests.browser.waiting import wait_until_fits
 
 PHONE = {"width": 390, "height": 800}
 
@@ -64,6 +65,6 @@ def test_a_decision_is_asked_by_keyboard_and_shared_by_address(page: Page, secur
         ]
         assert not serious, theme
     page.set_viewport_size(PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    wait_until_fits(page)
     page.get_by_role("link", name="writer").click()
     expect(page.get_by_role("heading", name="writer", exact=False).first).to_be_visible()

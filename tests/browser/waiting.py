@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from playwright.sync_api import Page
 
 POLL_S = 0.2
 
@@ -15,3 +16,11 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> N
         if time.monotonic() > deadline:
             pytest.fail(f"waited {timeout_s} s in vain for: {what}")
         time.sleep(POLL_S)
+
+
+def wait_until_fits(page: Page) -> None:
+    """Wait until the page is no wider than the window; works while another page is loading."""
+    page.wait_for_function(
+        "document.readyState === 'complete'"
+        " && document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )

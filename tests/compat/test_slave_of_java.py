@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -93,14 +94,20 @@ def log_bytes(store: Path) -> bytes:
 
 
 async def log_end(admin: AdminClient, addr: str) -> int:
-    """The end of a broker's log. A Java broker fails until it has sampled its rates once."""
+    """The end of a broker's log."""
+    return int((await admin.runtime_info(addr))["commitLogMaxOffset"])
 
-    async def ask() -> dict[str, str]:
-        with suppress(GantryError):
-            return await admin.runtime_info(addr)
-        return {}
 
-    return int((await eventually(ask, WAIT_S))["commitLogMaxOffset"])
+async def master_log_end(admin: AdminClient, master: JavaBroker) -> int:
+    """The end of the master's log. A Java broker fails until it has sampled its rates once."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            return await log_end(admin, master.addr)
+        except GantryError:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.1)
 
 
 async def send(namesrv_addr: str, first: int) -> None:
@@ -123,14 +130,14 @@ async def copied(admin: AdminClient, master: JavaBroker, slave: Slave) -> None:
     """Wait until the delayed messages are delivered and the slave has all bytes of the master."""
     quiet = 0
     while quiet < 2:
-        end = await log_end(admin, master.addr)
+        end = await master_log_end(admin, master)
 
         async def has_all(least: int = end) -> bool:
             return await log_end(admin, slave.addr) >= least
 
         await eventually(has_all, WAIT_S)
         await asyncio.sleep(1)
-        quiet = quiet + 1 if await log_end(admin, master.addr) == end else 0
+        quiet = quiet + 1 if await master_log_end(admin, master) == end else 0
 
 
 async def fill(master: JavaBroker, slave: Slave, namesrv_addr: str) -> None:

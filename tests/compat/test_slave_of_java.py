@@ -87,6 +87,8 @@ def slave(tmp_path: Path, namesrv_addr: str) -> Iterator[Slave]:
         yield made
     finally:
         made.program.kill()
+        if made.program.output.exists():
+            print(made.program.printed)  # shown with a failed test
 
 
 def log_bytes(store: Path) -> bytes:

@@ -215,6 +215,21 @@ REFUSALS: dict[int, Refusal] = {
     501: Refusal("NOT_LEADER_FOR_QUEUE", "Another broker leads this queue.", True, True),
     604: Refusal("ILLEGAL_OPERATION", "The broker does not allow it in its present role."),
     1500: Refusal("GO_AWAY", "The broker is shutting down.", retriable=True, route_stale=True),
+    2000: Refusal("CONTROLLER_FENCED_MASTER_EPOCH", "The set has a newer master."),
+    2001: Refusal("CONTROLLER_FENCED_SYNC_STATE_SET_EPOCH", "The sync-state set is newer."),
+    2002: Refusal("CONTROLLER_INVALID_MASTER", "The sender is not the master of its set."),
+    2003: Refusal("CONTROLLER_INVALID_REPLICAS", "A broker id is not registered."),
+    2004: Refusal("CONTROLLER_MASTER_NOT_AVAILABLE", "No broker of the set can be master now."),
+    2005: Refusal("CONTROLLER_INVALID_REQUEST", "The request lacks a field."),
+    2006: Refusal("CONTROLLER_BROKER_NOT_ALIVE", "A broker sends no heartbeats."),
+    2007: Refusal("CONTROLLER_NOT_LEADER", "Another controller leads; ask it.", retriable=True),
+    2008: Refusal("CONTROLLER_BROKER_METADATA_NOT_EXIST", "The broker set is not registered."),
+    2009: Refusal("CONTROLLER_INVALID_CLEAN_BROKER_METADATA", "The brokers cannot be removed."),
+    2010: Refusal("CONTROLLER_BROKER_NEED_TO_BE_REGISTERED", "The broker is not registered."),
+    2011: Refusal("CONTROLLER_MASTER_STILL_EXIST", "The master is alive and stays."),
+    2012: Refusal("CONTROLLER_ELECT_MASTER_FAILED", "No broker of the set can be elected."),
+    2013: Refusal("CONTROLLER_ALTER_SYNC_STATE_SET_FAILED", "The sync-state set was not changed."),
+    2014: Refusal("CONTROLLER_BROKER_ID_INVALID", "The broker id is taken or not the next one."),
 }
 
 

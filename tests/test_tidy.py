@@ -28,6 +28,7 @@ PURE = (
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
     "core_broker/raft",
+    *(f"core_broker/controller/{name}.py" for name in ("model", "commands", "election", "machine")),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from core_broker.message.model import Message
 from tests.browser.conftest import Gantry
-from tests.browser.test_messages import follow_live, make_topic, run, send
+from tests.browser.test_messages import follow_live, make_topic, run, send, wait_for_topic
 from tests.support.processes import command_line
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
@@ -48,6 +48,7 @@ def test_pages_are_stale_without_a_broker_or_name_server_and_recover(
     for tab, state in ((overview, "#live-state"), (page, "#tail-state")):
         expect(tab.locator(state)).to_have_attribute("data-state", "live", timeout=RECOVERED_MS)
     expect(page.locator("#tail-problem")).to_be_hidden(timeout=RECOVERED_MS)
+    run(wait_for_topic(gantry, topic))  # the broker registers again with the new name server
     run(send(gantry, [Message(topic, b"after the trouble")]))
     expect(page.locator("#tail-rows")).to_contain_text("after the trouble")
     overview.close()

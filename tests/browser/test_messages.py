@@ -3,12 +3,14 @@
 import asyncio
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from core_broker.client import AdminClient, Producer, TopicConfig
+from core_broker.errors import TransportError
 from core_broker.message.model import Message
 from tests.browser.conftest import Gantry
 from tests.browser.waiting import wait_until
@@ -42,7 +44,16 @@ async def make_topic(gantry: Gantry, name: str) -> None:
         broker = next(iter(info.broker_addr_table.values())).broker_addrs[0]
         config = TopicConfig(topic_name=name, read_queue_nums=4, write_queue_nums=4)
         await admin.create_topic(broker, config)
-        while name not in await admin.topic_list():
+    await wait_for_topic(gantry, name)
+
+
+async def wait_for_topic(gantry: Gantry, topic: str) -> None:
+    """Wait until the name server knows a topic; it may be starting."""
+    async with AdminClient(gantry.namesrv_addr) as admin:
+        topics: Collection[str] = ()
+        while topic not in topics:
+            with suppress(TransportError):
+                topics = await admin.topic_list()
             await asyncio.sleep(0.1)
 
 

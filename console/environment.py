@@ -50,6 +50,17 @@ NUMBERS = {
     "REQUESTS_WAITING_MAX": (0, 100_000, 256),
     "WEBSOCKETS_MAX": (1, 100_000, 512),
 }
+# Thresholds of the health findings, as the fields of `console.services.findings.thresholds`.
+FINDING_NUMBERS = {
+    "LAG_S": (1, 30 * 86_400, 300),
+    "DISK_PERCENT": (1, 100, 75),
+    "DISK_CRITICAL_PERCENT": (1, 100, 90),
+    "DISK_HOURS": (0, 24 * 30, 24),
+    "REPLICA_MB": (1, 1_000_000, 64),
+    "CLOCK_S": (1, 86_400, 5),
+    "STUCK_S": (20, 1_500, 120),
+    "CERTIFICATE_DAYS": (1, 365, 30),
+}
 AUDIT_DAYS_DEFAULT = 365
 AUDIT_DAYS_MAX = 3_650
 TRUE_WORDS = frozenset({"1", "true", "yes", "on"})
@@ -104,6 +115,7 @@ class Environment:
     requests_max: int
     requests_waiting_max: int
     websockets_max: int
+    finding_thresholds: Mapping[str, int]
     audit_days: int
     time_zone: str
     prefix: str
@@ -179,6 +191,10 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     numbers = {
         name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
     }
+    thresholds = {
+        name.lower(): read.number(f"CONSOLE_FINDINGS_{name}", *bounds)
+        for name, bounds in FINDING_NUMBERS.items()
+    }
     audit_days = read.number("CONSOLE_AUDIT_DAYS", 1, AUDIT_DAYS_MAX, AUDIT_DAYS_DEFAULT)
     metrics_token = _token(read, "CONSOLE_METRICS_TOKEN_FILE")
     prefix = read.text("CONSOLE_PREFIX").rstrip("/")
@@ -198,6 +214,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
         **numbers,
+        finding_thresholds=thresholds,
         audit_days=audit_days,
         time_zone=time_zone,
         prefix=prefix,

@@ -10,6 +10,7 @@ from knox.models import AuthToken
 from pytest_django import Settings
 
 from console.gateway import gateway
+from console.services.findings import evaluation
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
 
@@ -19,9 +20,10 @@ API = "/api/v1/clusters/local"
 
 @pytest.fixture(autouse=True)
 def _gateway_closes() -> Iterator[None]:
-    """Clear the gateway's cache before each test."""
+    """Clear the gateway's cache and the health reports after each test."""
     yield
     gateway.close()
+    evaluation._evaluators.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,45 @@
+"""Tags and filters of findings: `{% load findings %}`.
+
+The tags render the latest report without an evaluation, so that a page never waits; the rendered
+part requests an evaluation by itself.
+"""
+
+from typing import Any
+
+from django import template
+
+from console.gateway import Cluster
+from console.services.findings import listing
+from console.services.findings.evaluation import evaluator_of
+from console.services.findings.finding import Finding, Target
+from console.services.findings.views import object_context, verdict_context
+
+register = template.Library()
+
+
+@register.inclusion_tag("findings/verdict_frame.html")
+def findings_verdict(cluster: Cluster) -> dict[str, Any]:
+    """Render the verdict on a cluster, for the overview."""
+    return {"cluster": cluster, **verdict_context(evaluator_of(cluster).latest)}
+
+
+@register.inclusion_tag("findings/object_frame.html")
+def findings_of(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
+    """Render the findings of one object, for the page of the object."""
+    context = object_context(evaluator_of(cluster).latest, kind, name)
+    return {"cluster": cluster, "kind": kind, "name": name, **context}
+
+
+@register.simple_tag
+def finding_url(cluster: Cluster, finding: Finding) -> str:
+    return listing.link_of(cluster.name, finding)
+
+
+@register.simple_tag
+def object_url(cluster: Cluster, target: Target) -> str:
+    return listing.page_of(cluster.name, target)
+
+
+register.filter("severity_title", lambda value: listing.SEVERITIES[value])
+register.filter("kind_title", lambda value: listing.KIND_TITLES[value])
+register.filter("evidence", listing.evidence_of)

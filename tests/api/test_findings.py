@@ -1,0 +1,168 @@
+"""Health findings of a real cluster: REST resource, page, and the parts on other pages."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from console.gateway.groups import metrics as group_metrics
+from console.services.findings import evaluation
+from console.services.findings.rules import RULES
+from tests.api.conftest import API, Api
+from tests.api.traffic import Traffic, poll
+from tests.support.cluster import Cluster
+
+HOME = "/clusters/local"
+
+
+@pytest.fixture(autouse=True)
+def _each_request_evaluates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation, "EVALUATE_EVERY_MS", 0)
+
+
+@pytest.fixture
+def _lag_is_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lag counts at once, not after the commit interval of a consumer."""
+    monkeypatch.setattr(group_metrics, "BEHIND_AFTER_MS", 0)
+
+
+def keys(api: Api, query: str = "") -> set[str]:
+    return {each["key"] for each in api.get(f"/findings?limit=500{query}")["items"]}
+
+
+def test_every_rule_is_in_the_report(api: Api) -> None:
+    report = api.get("/findings")
+    assert [check["rule"] for check in report["checks"]] == [rule.id for rule in RULES]
+    assert report["taken_ms"] > 0
+    assert report["total"] == len(report["items"]) == sum(report["counts"].values())
+
+
+def test_a_healthy_cluster_is_healthy_after_the_second_sample(api: Api, settings: Settings) -> None:
+    # The disk of the machine may be full.
+    settings.FINDING_THRESHOLDS = {
+        "disk_percent": 101,
+        "disk_critical_percent": 101,
+        "disk_hours": 0,
+    }
+    first = api.get("/findings")
+    assert first["verdict"] == "not-checked"
+    (waiting,) = [check for check in first["checks"] if check["not_checked"]]
+    assert waiting["rule"] == "dead-letters-growing"
+    assert poll(lambda: api.get("/findings")["verdict"] == "healthy")
+
+
+@pytest.mark.usefixtures("_lag_is_old")
+def test_a_group_without_a_client_is_found_until_a_client_consumes(
+    api: Api, page: Client, traffic: Traffic
+) -> None:
+    topic, group = traffic.topic("findings"), traffic.group("forgotten")
+    traffic.send(topic, 4)
+    for queue_id in range(2):
+        traffic.commit(group, topic, queue_id, 0)
+    key = f"group-offline/group/{group}"
+    assert poll(lambda: key in keys(api))
+    (found,) = api.get(f"/findings?rule=group-offline&object={group}")["items"]
+    assert (found["severity"], found["object"]) == ("critical", {"kind": "group", "name": group})
+    assert found["values"]["clients"] == 0
+    assert found["values"]["lag"] > 0
+    assert found["url"] == reverse("groups:detail", args=["local", group])
+    assert {"kind": "topic", "name": topic} in found["related"]
+    assert f"topic-without-consumers/topic/{topic}" in keys(api, "&kind=topic&severity=warning")
+    for path in (
+        f"{HOME}/findings/",
+        f"{HOME}/findings/?severity=critical&kind=group",
+        f"{HOME}/findings/object/?kind=group&name={group}",
+        f"{HOME}/findings/object/?kind=topic&name={topic}",
+        f"{HOME}/groups/{group}/",
+        f"{HOME}/topics/{topic}/",
+        f"{HOME}/findings/verdict/",
+        f"{HOME}/",
+    ):
+        assert group in page.get(path).content.decode(), path
+    with traffic.consumer(group, topic):
+        assert poll(lambda: key not in keys(api))
+
+
+def test_different_tags_in_one_group_are_found(api: Api, traffic: Traffic) -> None:
+    topic, group = traffic.topic("tags"), traffic.group("mixed")
+    key = f"subscription-conflict/group/{group}"
+    with traffic.consumer(group, topic, "paid"):
+        assert key not in keys(api)
+        with traffic.consumer(group, topic, "failed"):
+            assert poll(lambda: key in keys(api))
+            (found,) = api.get(f"/findings?rule=subscription-conflict&q={group}")["items"]
+            texts = {one["topics"][topic] for one in found["values"]["subscriptions"]}
+            assert texts == {"paid", "failed"}
+
+
+def test_unread_queues_are_found(api: Api, traffic: Traffic) -> None:
+    topic = traffic.topic("wide", read_queue_nums=2, write_queue_nums=4)
+    assert poll(lambda: f"unread-queues/topic/{topic}" in keys(api))
+
+
+@pytest.mark.parametrize(
+    "query", ["severity=bad", "kind=queue", "rule=none", "ordering=lag", "cursor=x", "limit=0",
+              "unknown=1", "rule=group-lag&rule=group-lag"],
+)  # fmt: skip
+def test_hostile_queries_are_refused(api: Api, query: str) -> None:
+    assert api("get", f"/findings?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query", ["severity=x&kind=%00&rule=../&page=0", "q=%3Cscript%3E", "page=9"]
+)
+def test_hostile_queries_of_the_page_fall_back(page: Client, query: str) -> None:
+    answer = page.get(f"{HOME}/findings/?{query}")
+    assert answer.status_code == 200
+    assert "<script>" not in answer.content.decode().partition("<main")[2].partition("</main")[0]
+    assert page.get(f"{HOME}/findings/object/?kind=x&name={'n' * 9_000}").status_code == 200
+
+
+def test_findings_are_paged_by_cursor(api: Api, traffic: Traffic) -> None:
+    for number in range(5):
+        traffic.topic(f"paged{number}", read_queue_nums=1, write_queue_nums=2)
+    assert poll(lambda: len(keys(api, "&rule=unread-queues")) == 5)
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        part: dict[str, Any] = api.get(f"/findings?rule=unread-queues&limit=2&cursor={cursor}")
+        seen += [each["key"] for each in part["items"]]
+        cursor = part["next_cursor"]
+    assert seen == sorted(seen)
+    assert len(seen) == 5
+
+
+def test_texts_are_in_the_language_of_the_request(api: Api, traffic: Traffic) -> None:
+    topic = traffic.topic("language", read_queue_nums=1, write_queue_nums=2)
+    assert poll(lambda: f"unread-queues/topic/{topic}" in keys(api))
+    path = f"/findings?object={topic}"
+    (english,) = api("get", path, **{"Accept-Language": "en"}).json()["items"]
+    (chinese,) = api("get", path, **{"Accept-Language": "zh-hans"}).json()["items"]
+    assert english["text"].startswith("No consumer reads 1 of 2")
+    assert chinese["text"] != english["text"]
+    assert chinese["key"] == english["key"]
+
+
+def test_a_lost_broker_is_a_finding_and_the_rest_is_not_checked(
+    api: Api, page: Client, cluster: Cluster, settings: Settings
+) -> None:
+    settings.CONSOLE_CLUSTERS = {"local": cluster.namesrv_addr}
+    assert poll(lambda: not api.get("/findings")["counts"]["critical"])
+    cluster.kill_broker()
+    assert poll(lambda: "broker-down/broker/broker-a" in keys(api))
+    report = api.get("/findings")
+    assert report["verdict"] == "critical"
+    checks = {check["rule"]: check for check in report["checks"]}
+    assert checks["group-lag"]["not_checked"][0]["where"] == "broker-a"
+    (down,) = [each for each in report["items"] if each["rule"] == "broker-down"]
+    assert down["since_ms"] is not None
+    text = page.get(f"{HOME}/findings/").content.decode()
+    assert 'data-verdict="critical"' in text
+    assert page.get(down["url"]).status_code == 200
+
+
+def test_an_unknown_cluster_has_no_findings(api: Api) -> None:
+    answer = api.client.get(API.replace("local", "elsewhere") + "/findings")
+    assert answer.status_code == 404

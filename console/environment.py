@@ -46,6 +46,8 @@ NUMBERS = {
     "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
     "ANALYTICS_THREADS": (1, 64, 2),
     "ANALYTICS_SECONDS": (1, 600, 15),
+    "HISTORY_DAYS": (0, 365, 30),
+    "HISTORY_MB": (16, 1_000_000, 2_048),
     "REQUESTS_MAX": (1, 1_000, 32),
     "REQUESTS_WAITING_MAX": (0, 100_000, 256),
     "WEBSOCKETS_MAX": (1, 100_000, 512),
@@ -112,6 +114,8 @@ class Environment:
     analytics_memory_mb: int
     analytics_threads: int
     analytics_seconds: int
+    history_days: int
+    history_mb: int
     requests_max: int
     requests_waiting_max: int
     websockets_max: int

@@ -6,6 +6,7 @@ store/                      the broker's message store
 namesrv/                    the name server's key-value settings
 valkey/                     the embedded Valkey's data
 lake/                       output of the trace jobs
+history/                    metrics of the last days, a file per cluster
 logs/                       one bounded log per program
 run/                        lock, stamp of the set-up step, Valkey's settings
 console.sqlite3, secret_key   database and secret key of the console

@@ -20,6 +20,7 @@ TITLES = {
     8: "live tail: pause, filter, rate cap, count of what was dropped",
     9: "filters by tag, SQL92 and body: test the expression, progress, continue",
     10: "offset reset six ways: preview, per queue, offline groups, check afterwards",
+    11: "history of rates and lag by topic and group, 15 minutes to 30 days, over restarts",
     13: "a message's journey: each attempt, retries, dead letter, transaction checks",
     14: "an empty trace is explained: off at client, off at broker, expired, failed",
     15: "analytics from Spark: produce-to-consume p50, p95, p99 by topic and group",

@@ -70,6 +70,7 @@ class BrokerRow:
     stored_bytes: int | None
     oldest_message_ms: int | None
     counted_ms: int
+    send_p99_ms: float | None
 
     @property
     def down(self) -> bool:
@@ -378,6 +379,7 @@ def broker_row(
         stored_bytes=None if low is None or high is None else high - low,
         oldest_message_ms=runtime.whole(table, "earliestMessageTimeStamp") or None,
         counted_ms=now_ms(),
+        send_p99_ms=runtime.measured(table, "putLatency99"),
     )
 
 

@@ -53,6 +53,11 @@ def real(table: Mapping[str, str], key: str) -> float | None:
     return value if value >= 0 else None
 
 
+def measured(table: Mapping[str, str], key: str) -> float | None:
+    """Return a number; None also for a constant that a Gantry broker sends instead."""
+    return None if key in unmeasured_keys(table) else real(table, key)
+
+
 def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | None:
     """Return the averages over the last ten seconds, minute and ten minutes."""
     try:

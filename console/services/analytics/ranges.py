@@ -54,8 +54,14 @@ class TimeRange:
 
 
 def read_range(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> TimeRange:
-    """The range of `range=6h`; of `begin_ms` and `end_ms`; or of the form fields `begin` and `end`,
-    local times in `zone`. Raises ValueError with a text for the user.
+    """The range of the parameters, widened to whole steps. Raises ValueError as `read_limits`."""
+    return on_grid(*read_limits(params, now_ms, zone))
+
+
+def read_limits(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> tuple[int, int, str]:
+    """Begin, end and name in SPANS of `range=6h`; of `begin_ms` and `end_ms`; or of the form fields
+    `begin` and `end`, local times in `zone`, whose name is "". Raises ValueError with a text for
+    the user.
 
     A named range ends with the current minute.
     """
@@ -64,13 +70,13 @@ def read_range(params: Mapping[str, str], now_ms: int, zone: tzinfo) -> TimeRang
         end_ms = now_ms if end is None else end
         if begin is None or not begin < end_ms <= begin + RANGE_MS_MAX:
             raise ValueError(_now("The begin must be before the end, and at most a year before."))
-        return on_grid(begin, end_ms)
+        return begin, end_ms, ""
     span = params.get("range") or SPAN_DEFAULT
     if span not in SPANS:
         raise ValueError(_now("The range must be one of %(names)s.") % {"names": ", ".join(SPANS)})
     length_ms = SPANS[span][0]
     end_ms = (now_ms // MINUTE_MS + 1) * MINUTE_MS
-    return on_grid(end_ms - length_ms, end_ms, span)
+    return end_ms - length_ms, end_ms, span
 
 
 def on_grid(begin_ms: int, end_ms: int, span: str = "") -> TimeRange:

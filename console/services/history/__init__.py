@@ -1,0 +1,14 @@
+"""The history of clusters: metrics of brokers, topics and groups, sampled by the worker.
+
+metrics.py      which metrics there are, and what is kept of each
+blocks.py       compressed arrays of samples, and their aggregates. Pure
+files.py        the SQLite file of one cluster; writing.py, upkeep.py and reading.py work on it
+writing.py      names get slots, samples become frames
+rows.py         arrays of the file, by table
+upkeep.py       frames become hours, hours become days; retention
+reading.py      a metric over a time range
+samples.py      a snapshot of a cluster as samples. Pure
+lease.py        which process samples
+sampler.py      the sampler of a worker, started by tasks.py
+api.py          the REST resource
+"""

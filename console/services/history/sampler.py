@@ -1,0 +1,168 @@
+"""The sampler of a worker: one thread that samples every cluster every INTERVAL_MS.
+
+Each worker runs a sampler, and the lease lets one of them sample. Clusters are sampled in parallel;
+a cluster whose sample is not done by the next time misses that time, and has a gap there. After its
+sample, a cluster has until UPKEEP_S for the upkeep of its file.
+"""
+
+import logging
+import os
+import socket
+import sqlite3
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from console.gateway import Cluster, GatewayError, gateway, now_ms
+from console.gateway.snapshot import snapshot
+from console.services.history import lease
+from console.services.history.files import open_writer, path_of
+from console.services.history.metrics import INTERVAL_MS
+from console.services.history.samples import paces_of, samples_of
+from console.services.history.upkeep import Upkeep
+from console.services.history.writing import Writer
+
+log = logging.getLogger(__name__)
+
+#: Maximum number of clusters that are sampled at the same time.
+CLUSTERS_AT_ONCE: Final = 16
+#: Time for the upkeep of a cluster's file between two samples, seconds.
+UPKEEP_S: Final = 2.0
+#: Time for the running samples at the end of the process, seconds: the deadline of a snapshot.
+STOP_S: Final = 15.0
+MEBIBYTE: Final = 1 << 20
+
+
+class ClusterHistory:
+    """Samples one cluster into its file; used by one thread at a time."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._db: sqlite3.Connection | None = None
+        self._writer: Writer | None = None
+        self._upkeep: Upkeep | None = None
+        self._turn = 0
+        self._is_failing = False
+
+    def sample(self, at_ms: int) -> None:
+        """Store one sample; a cluster that does not answer has a gap."""
+        try:
+            self._sample(at_ms)
+            self._is_failing = False
+        except (sqlite3.Error, OSError):
+            if not self._is_failing:
+                log.exception("the history of cluster %s cannot be stored", self._cluster)
+            self._is_failing = True
+            self.close()
+        finally:
+            connection.close()  # of this thread: the gateway reads the known brokers
+
+    def close(self) -> None:
+        """Close the file; the next sample opens the file again."""
+        db, self._db, self._writer, self._upkeep = self._db, None, None, None
+        if db is not None:
+            db.close()
+
+    def _sample(self, at_ms: int) -> None:
+        try:
+            found = self._cluster.ask(snapshot, self._turn).value
+        except GatewayError as trouble:
+            log.debug("no sample of cluster %s: %s", self._cluster, trouble)
+            found = None
+        self._turn += 1
+        writer, upkeep = self._opened()
+        if found is not None:
+            writer.append(at_ms, samples_of(found), paces_of(found))
+        until_s = time.monotonic() + UPKEEP_S
+        upkeep.run(now_ms(), lambda: time.monotonic() < until_s)
+
+    def _opened(self) -> tuple[Writer, Upkeep]:
+        if self._db is None or self._writer is None or self._upkeep is None:
+            self._db = open_writer(path_of(settings.GANTRY_HOME, self._cluster.name))
+            self._writer = Writer(self._db)
+            self._upkeep = Upkeep(
+                self._db,
+                self._writer.reload,
+                keep_days=settings.HISTORY_DAYS,
+                bytes_max=settings.HISTORY_MB * MEBIBYTE,
+            )
+        return self._writer, self._upkeep
+
+
+class Sampler:
+    """A thread from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self.holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._histories: dict[tuple[str, str], ClusterHistory] = {}
+        self._running: dict[tuple[str, str], Future[None]] = {}
+        self._pool = ThreadPoolExecutor(CLUSTERS_AT_ONCE, thread_name_prefix="history")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the running samples; let another process sample."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_until_next_s(now_ms())):
+            try:
+                self.sample(now_ms() // INTERVAL_MS * INTERVAL_MS)
+            except Exception:
+                log.exception("no sample of the history")
+            finally:
+                connection.close()
+        self._pool.shutdown(wait=True)
+        self._close_files()
+        lease.release(self.holder)
+        connection.close()
+
+    def sample(self, at_ms: int) -> bool:
+        """Start the samples of a time; return False while another process samples."""
+        try:
+            is_holder = lease.hold(self.holder, now_ms())
+        except DatabaseError as trouble:
+            log.warning("no sample of the history: %s", trouble)
+            return False
+        if not is_holder:
+            self._close_files()
+            return False
+        for cluster in gateway.clusters():
+            key = cluster.name, cluster.namesrv_addr
+            if (running := self._running.get(key)) is not None and not running.done():
+                continue
+            history = self._histories.setdefault(key, ClusterHistory(cluster))
+            self._running[key] = self._pool.submit(_logged, history, at_ms)
+        return True
+
+    def wait(self) -> None:
+        """Wait for the running samples."""
+        for running in self._running.values():
+            running.result(STOP_S)
+
+    def _close_files(self) -> None:
+        """Close the files of clusters without a running sample."""
+        for key, history in self._histories.items():
+            if (running := self._running.get(key)) is None or running.done():
+                history.close()
+
+
+def _logged(history: ClusterHistory, at_ms: int) -> None:
+    try:
+        history.sample(at_ms)
+    except Exception:
+        log.exception("a sample of the history failed")
+
+
+def _until_next_s(at_ms: int) -> float:
+    """Return the time to the next multiple of INTERVAL_MS, seconds."""
+    return (INTERVAL_MS - at_ms % INTERVAL_MS) / 1000

@@ -47,8 +47,24 @@ class SnapshotFiles:
 
     def save(self, snapshot: SnapshotMeta, data: bytes) -> None:
         """Make a snapshot of this node the newest; a snapshot being received is not disturbed."""
+        self.write_own(snapshot, data)
+        self.publish_own(snapshot)
+        self.remove_older()
+
+    def write_own(self, snapshot: SnapshotMeta, data: bytes) -> None:
+        """Write, sync and check a snapshot of this node; changes nothing else."""
         self._write(self._folder / _OWN_PART, snapshot, 0, data)
-        self._finish(self._folder / _OWN_PART, snapshot)
+        if self._check(self._folder / _OWN_PART) != snapshot:
+            raise StoreCorrupt(str(self._folder / _OWN_PART), 0, "another snapshot was written")
+
+    def publish_own(self, snapshot: SnapshotMeta) -> None:
+        """Make the snapshot of `write_own` the newest; the older one can still be read."""
+        self._publish(self._folder / _OWN_PART, snapshot)
+
+    def remove_older(self) -> None:
+        """Remove all snapshots but the newest."""
+        assert self.current is not None
+        self._remove_others(_name(self.current))
 
     def write_chunk(self, chunk: SnapshotChunk) -> None:
         """Write and sync a chunk; chunks come in order, and offset 0 begins a new file."""
@@ -56,7 +72,11 @@ class SnapshotFiles:
 
     def finish(self, snapshot: SnapshotMeta) -> None:
         """Make the written chunks the newest snapshot; raises StoreCorrupt for wrong bytes."""
-        self._finish(self._folder / _PART, snapshot)
+        if self._check(self._folder / _PART) != snapshot:
+            reason = "the file is not the announced snapshot"
+            raise StoreCorrupt(str(self._folder / _PART), 0, reason)
+        self._publish(self._folder / _PART, snapshot)
+        self.remove_older()
 
     def _write(self, path: Path, snapshot: SnapshotMeta, offset: int, data: bytes) -> None:
         header = _encode_header(snapshot)
@@ -70,14 +90,10 @@ class SnapshotFiles:
         finally:
             file.close()
 
-    def _finish(self, part: Path, snapshot: SnapshotMeta) -> None:
-        if self._check(part) != snapshot:
-            raise StoreCorrupt(str(part), 0, "the file is not the announced snapshot")
-        name = f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"
-        self._files.rename(part, self._folder / name)
+    def _publish(self, part: Path, snapshot: SnapshotMeta) -> None:
+        self._files.rename(part, self._folder / _name(snapshot))
         self._files.sync_dir(self._folder)
         self.current = snapshot
-        self._remove_others(name)
 
     def read(self, snapshot: SnapshotMeta, offset: int, size: int) -> bytes | None:
         """Return bytes of the newest snapshot; None for another snapshot."""
@@ -85,7 +101,7 @@ class SnapshotFiles:
             return None
         if snapshot.size == 0:
             return b""
-        path = self._folder / f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"
+        path = self._folder / _name(snapshot)
         file = self._files.open(path)
         try:
             size = min(size, snapshot.size - offset)
@@ -123,6 +139,10 @@ class SnapshotFiles:
         if end != start + snapshot.size or checksum != snapshot.checksum:
             raise StoreCorrupt(str(path), start, "the bytes of the snapshot are damaged")
         return snapshot
+
+
+def _name(snapshot: SnapshotMeta) -> str:
+    return f"{_PREFIX}{snapshot.index:020d}-{snapshot.term:020d}"
 
 
 def _encode_header(snapshot: SnapshotMeta) -> bytes:

@@ -175,18 +175,62 @@ class RaftStorage:
                 self._append(ready.entries)
 
     def save_snapshot(self, snapshot: SnapshotMeta, data: bytes, keep_entries: int = 0) -> None:
-        """Save a snapshot of applied entries, then compact all but `keep_entries` before it."""
+        """Save a snapshot of applied entries, then compact all but `keep_entries` before it.
+
+        The steps are also single calls, for an owner with threads: `write_snapshot` in any thread,
+        also beside another call; `publish_snapshot` and `remove_obsolete` in the thread of
+        `persist`; `compact` in the thread of the node, while no other call runs.
+        """
+        self.write_snapshot(snapshot, data)
+        self.publish_snapshot(snapshot)
+        self.compact(keep_entries, 1 << 62)
+        self.remove_obsolete()
+
+    def write_snapshot(self, snapshot: SnapshotMeta, data: bytes) -> None:
+        """Write and check the file of a snapshot; one such call at a time."""
         with self._failing_for_ever():
-            self._snapshots.save(snapshot, data)
-            self._compact(snapshot.index - keep_entries)
+            self._snapshots.write_own(snapshot, data)
+
+    def publish_snapshot(self, snapshot: SnapshotMeta) -> None:
+        """Make the written snapshot the newest; the caller knows that none is newer."""
+        with self._failing_for_ever():
+            self._snapshots.publish_own(snapshot)
+
+    def compact(self, keep_entries: int, keep_bytes: int) -> None:
+        """Forget the entries of the snapshot in memory, but keep the last ones up to both limits.
+
+        The core must hear of it (`RaftNode.compacted`) before its next event.
+        """
+        index = self.snapshot.index
+        kept_bytes = 0
+        while keep_entries > 0 and index > self._base_index and self.term(index) is not None:
+            kept_bytes += self._entries[index - self._base_index - 1].size
+            if kept_bytes > keep_bytes:
+                break
+            keep_entries -= 1
+            index -= 1
+        self._compact(index)
+
+    def remove_obsolete(self) -> None:
+        """Remove older snapshots, and the segments without entries behind the compaction."""
+        with self._failing_for_ever():
+            self._snapshots.remove_older()
+            removed = []
+            for number, max_index in sorted(self._segments.items())[:-1]:
+                if max_index > self._base_index:
+                    break
+                removed.append(number)
+            self._remove_segments(removed)
 
     @contextmanager
     def _failing_for_ever(self) -> Iterator[None]:
         if self._is_failed:
             raise StoreReadOnly("an earlier write to the Raft log failed; restart the node")
-        self._is_failed = True
-        yield
-        self._is_failed = False
+        try:
+            yield
+        except BaseException:
+            self._is_failed = True
+            raise
 
     def _append(self, entries: tuple[Entry, ...]) -> None:
         if self._file is None or self._position >= self._segment_bytes:
@@ -237,7 +281,6 @@ class RaftStorage:
         self.log_bytes = 0
 
     def _compact(self, index: int) -> None:
-        """Forget entries up to `index`; segments without later entries are removed."""
         term = self.term(index)
         if index <= self._base_index or term is None:
             return
@@ -245,12 +288,6 @@ class RaftStorage:
         self.log_bytes -= sum(entry.size for entry in self._entries[:count])
         del self._entries[:count]
         self._base_index, self._base_term = index, term
-        removed = []
-        for number, max_index in sorted(self._segments.items())[:-1]:
-            if max_index > index:
-                break
-            removed.append(number)
-        self._remove_segments(removed)
 
     def _remove_segments(self, numbers: list[int]) -> None:
         """Remove segments, oldest first, so that the remaining segments have no gap."""

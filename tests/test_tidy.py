@@ -27,7 +27,7 @@ PURE = (
     *("core_broker/auth/signature.py", "core_broker/auth/acl1/addresses.py"),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
-    "core_broker/raft",
+    "core_broker/raft/",
     *(f"core_broker/controller/{name}.py" for name in ("model", "commands", "election", "machine")),
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}

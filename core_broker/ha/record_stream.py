@@ -15,7 +15,8 @@ from core_broker.message.record_layout import (
     RECORD_MAGICS,
     RECORD_START,
 )
-from core_broker.store.log_scan import Flaw, LogRecord, parse_record
+from core_broker.store.log_scan import Flaw, parse_record
+from core_broker.store.plain_records import LogPart, PlainRecordScan
 
 #: Maximum size of one record, and of the blank end of a segment, bytes. An incomplete record is
 #: kept in memory.
@@ -27,16 +28,20 @@ class Stretch(NamedTuple):
 
     offset: int
     data: bytes
-    #: The records in `data`; empty for the blank end of a segment.
-    records: list[LogRecord]
+    #: The records in `data`, in order; empty for the blank end of a segment.
+    records: list[LogPart]
 
 
 class RecordStream:
-    """Keeps the incomplete record at the end of the received bytes."""
+    """Keeps the incomplete record at the end of the received bytes.
 
-    __slots__ = ("_needed", "_rest", "_segment_size", "_start")
+    `is_compiled` false parses every record in Python.
+    """
 
-    def __init__(self, start: int, segment_size: int) -> None:
+    __slots__ = ("_needed", "_rest", "_scan", "_segment_size", "_start")
+
+    def __init__(self, start: int, segment_size: int, *, is_compiled: bool = True) -> None:
+        self._scan = PlainRecordScan(is_compiled=is_compiled)
         #: Offset of the first kept byte.
         self._start = start
         self._segment_size = segment_size
@@ -58,9 +63,14 @@ class RecordStream:
             return []
         kept = bytes(self._rest)
         stretches: list[Stretch] = []
-        records: list[LogRecord] = []
+        records: list[LogPart] = []
         begin = at = 0
         while True:
+            plain = self._scan.find(kept, at, self._start + at, self._left(self._start + at))
+            if plain is not None:
+                records.append(plain)
+                at += plain.size
+                continue
             self._needed = self._size_at(kept, at)
             if self._needed > len(kept) - at:
                 break
@@ -88,7 +98,7 @@ class RecordStream:
             return BLANK_BYTES
         size, magic = RECORD_START.unpack_from(data, at)
         offset = self._start + at
-        left = self._segment_size - offset % self._segment_size
+        left = self._left(offset)
         if magic == BLANK_MAGIC:
             if size != left:
                 raise DamagedStream(
@@ -109,3 +119,6 @@ class RecordStream:
                 offset, f"a record of {size} bytes; a slave accepts {RECORD_BYTES_MAX} at most"
             )
         return int(size)
+
+    def _left(self, offset: int) -> int:
+        return self._segment_size - offset % self._segment_size

@@ -113,6 +113,14 @@ class ConsumeQueues:
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
         """Add a unit that is visible immediately, of a message already in the log."""
         queue.append(offset, size, tags_code)
+        self._show(queue)
+
+    def enter_encoded(self, queue: ConsumeQueue, units: Buffer, end_physical: int) -> None:
+        """Add encoded units as `enter` adds one; the last message ends at `end_physical`."""
+        queue.append_units(units, end_physical)
+        self._show(queue)
+
+    def _show(self, queue: ConsumeQueue) -> None:
         self._unwritten[queue] = None
         if queue.publish() >= TAIL_BYTES_MAX:
             self._full.add(queue)

@@ -20,6 +20,7 @@ from core_broker.store.index_items import ENTRY_NUMBERS, IndexEntries
 from core_broker.store.key_hash import KeyBatch, KeyHasher
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.log_scan import LogRecord
+from core_broker.store.plain_records import PlainRecords
 from core_broker.store.tags_codes import TagsCodes
 
 #: Maximum gap before a single message of a queue, units of 20 bytes.
@@ -136,20 +137,47 @@ class Dispatcher:
             self._dispatch_to_queue(record, properties)
         if self._is_indexing and kind != sysflag.TRANSACTION_ROLLBACK:
             self._dispatch_to_index(record, properties)
+        self._settle_when_due()
+
+    def _settle_when_due(self) -> None:
         is_due = len(self._to_index) >= SETTLED_ENTRIES * ENTRY_NUMBERS
         if (is_due or self._queues.has_full_tails) and not self.is_deferring:
             self.settle()
+
+    def dispatch_plain(self, plain: PlainRecords) -> None:
+        """Enter plain records as `dispatch` enters each; the contract is the same."""
+        found = [(run, self._queues.get_or_create(run.topic, run.queue_id)) for run in plain.runs]
+        is_next = all(
+            run.queue_offset == queue.next_offset
+            and queue.end_physical <= plain.offset
+            and queue not in self._doubtful
+            for run, queue in found
+        )
+        if not is_next or plain.offset <= self._newest_indexed:
+            for record in plain.records():
+                self.dispatch(record)
+            return
+        for run, queue in found:
+            units = plain.units[run.units_begin : run.units_end]
+            self._queues.enter_encoded(queue, units, run.end)
+        if self._is_indexing:
+            self._to_index.frombytes(plain.entries)
+        self._settle_when_due()
 
     @property
     def held_bytes(self) -> int:
         """Size of the units and index entries that are in memory only, bytes."""
         return self._queues.unwritten_bytes + len(self._to_index) * self._to_index.itemsize
 
-    def _dispatch_to_index(self, record: LogRecord, properties: dict[str, str]) -> None:
+    @property
+    def _newest_indexed(self) -> int:
         waiting = self._to_index
-        if record.offset > (waiting[1 - ENTRY_NUMBERS] if waiting else self._index.end_physical):
+        return waiting[1 - ENTRY_NUMBERS] if waiting else self._index.end_physical
+
+    def _dispatch_to_index(self, record: LogRecord, properties: dict[str, str]) -> None:
+        if record.offset > self._newest_indexed:
             for key_hash in self._hasher.message_hashes(record.topic, properties):
-                waiting.extend((key_hash, record.offset, record.store_timestamp))
+                self._to_index.extend((key_hash, record.offset, record.store_timestamp))
 
     def _dispatch_to_queue(self, record: LogRecord, properties: dict[str, str]) -> None:
         queue = self._queues.get_or_create(record.topic, record.queue_id)

@@ -7,14 +7,14 @@ ReputMessageService.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
 from core_broker.errors import StoreCorrupt, StoreReadOnly
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import Buffer
-from core_broker.store.log_scan import LogRecord
+from core_broker.store.plain_records import LogPart, PlainRecords, newest_of
 from core_broker.store.workers import Workers
 
 
@@ -65,7 +65,7 @@ class Replica:
             self._preallocator.note(error)
             raise StoreReadOnly(str(error)) from None
 
-    def append(self, data: Buffer, records: Sequence[LogRecord]) -> None:
+    def append(self, data: Buffer, records: Sequence[LogPart]) -> None:
         """Write and dispatch whole records of one segment; the first begins at `end`.
 
         Raises StoreReadOnly when the bytes cannot be written; nothing is stored then.
@@ -75,7 +75,7 @@ class Replica:
             raise StoreCorrupt(
                 str(self._log.path_of(self.end)), self.end, "the records exceed the segment"
             )
-        self._log.stage_many(data, records[-1].offset)
+        self._log.stage_many(data, newest_of(records[-1]))
         self._write()
         self._appender.store_timestamp = max(
             self._appender.store_timestamp, records[-1].store_timestamp
@@ -121,11 +121,10 @@ class Replica:
         self._flusher.after_write()
         self._preallocator.advance()
 
-    def _dispatch(self, records: Sequence[LogRecord]) -> None:
+    def _dispatch(self, records: Sequence[LogPart]) -> None:
         listeners = [each for each in self._appender.listeners if each.topics]
         firsts: dict[tuple[str, int], int] = {}
-        for record in records if listeners else ():
-            key = (record.topic, record.queue_id)
+        for key in _queues_of(records) if listeners else ():
             if key not in firsts:
                 queue = self._queues.get(*key)
                 firsts[key] = 0 if queue is None else queue.max_offset
@@ -137,11 +136,14 @@ class Replica:
             self._open_files.is_serving = was_serving
         self._notify(listeners, firsts)
 
-    def _enter(self, records: Sequence[LogRecord]) -> None:
+    def _enter(self, records: Sequence[LogPart]) -> None:
         dispatcher = self._dispatcher
         for record in records:
             with suppress(OSError):  # the unit is in memory; `settle` reports the disk's error
-                dispatcher.dispatch(record)
+                if isinstance(record, PlainRecords):
+                    dispatcher.dispatch_plain(record)
+                else:
+                    dispatcher.dispatch(record)
         dispatcher.decide_doubtful()
         # Repairs for a rebuild of the whole log, which a running slave never does.
         dispatcher.gaps.clear()
@@ -162,3 +164,13 @@ class Replica:
             for each in listeners:
                 if topic in each.topics:
                     each.hear(topic, queue_id, first, end, partial(queue.tags_codes, first, end))
+
+
+def _queues_of(records: Sequence[LogPart]) -> Iterator[tuple[str, int]]:
+    """Yield topic and queue id of each queue with messages, some more than once."""
+    for part in records:
+        if isinstance(part, PlainRecords):
+            for run in part.runs:
+                yield run.topic, run.queue_id
+        else:
+            yield part.topic, part.queue_id

@@ -1,10 +1,13 @@
 """Copies of a commit log without a network, and comparisons of two stores."""
 
 import random
+from collections.abc import Iterable
 from functools import partial
 
-from core_broker.ha.record_stream import RecordStream
+from core_broker.ha.record_stream import RecordStream, Stretch
 from core_broker.store import MessageStore
+from core_broker.store.log_scan import LogRecord
+from core_broker.store.plain_records import PlainRecords
 from tests.support.stores import warmed
 
 
@@ -21,6 +24,15 @@ def log_bytes(store: MessageStore, start: int, end: int | None = None) -> bytes:
     return b"".join(parts)
 
 
+def records_of(stretches: Iterable[Stretch]) -> list[LogRecord]:
+    """All records, one by one."""
+    records: list[LogRecord] = []
+    for stretch in stretches:
+        for part in stretch.records:
+            records += part.records() if isinstance(part, PlainRecords) else [part]
+    return records
+
+
 def feed(slave: MessageStore, stream: RecordStream, data: bytes) -> None:
     """Write the records that the bytes complete."""
     for stretch in stream.feed(data):
@@ -32,11 +44,16 @@ def feed(slave: MessageStore, stream: RecordStream, data: bytes) -> None:
 
 
 def copy_log(
-    master: MessageStore, slave: MessageStore, dice: random.Random, end: int | None = None
+    master: MessageStore,
+    slave: MessageStore,
+    dice: random.Random,
+    end: int | None = None,
+    *,
+    is_compiled: bool = True,
 ) -> None:
     """Copy the log up to `end` in pieces of random sizes, as if packets were cut anywhere."""
     replica = slave.replica
-    stream = RecordStream(replica.end, replica.segment_size)
+    stream = RecordStream(replica.end, replica.segment_size, is_compiled=is_compiled)
     data, at = log_bytes(master, replica.end, end), 0
     while at < len(data):
         size = dice.choice((1, 7, 100, 1_000, 40_000))

@@ -9,7 +9,7 @@ import pytest
 from core_broker.ha.faults import DamagedStream
 from core_broker.ha.record_stream import RECORD_BYTES_MAX, RecordStream
 from core_broker.message.record_layout import BLANK_MAGIC, RECORD_MAGIC_V1
-from tests.support.replicas import log_bytes
+from tests.support.replicas import log_bytes, records_of
 from tests.support.stores import SEGMENT_BYTES, Bench, message
 
 GIB = 1024**3
@@ -39,10 +39,9 @@ def test_any_cut_gives_the_same_records(log: bytes, seed: int) -> None:
         at = min(at + size, len(log))
         assert stream.end == at
     assert b"".join(each.data for each in stretches) == log
-    offsets = [each.offset for stretch in stretches for each in stretch.records]
-    whole = [each.offset for part in RecordStream(0, SEGMENT_BYTES).feed(log) for each in part[2]]
-    assert offsets == whole
-    assert len(offsets) == 60
+    records = records_of(stretches)
+    assert records == records_of(RecordStream(0, SEGMENT_BYTES, is_compiled=False).feed(log))
+    assert len(records) == 60
     for stretch in stretches:
         last = stretch.offset + len(stretch.data) - 1
         assert stretch.offset // SEGMENT_BYTES == last // SEGMENT_BYTES
@@ -83,7 +82,7 @@ def test_a_damaged_record_is_refused_and_earlier_records_are_lost_with_it(
 ) -> None:
     """A record of another offset, as after an append to a diverged log."""
     dice = random.Random(seed)
-    records = RecordStream(0, SEGMENT_BYTES).feed(log)[0].records
+    records = records_of(RecordStream(0, SEGMENT_BYTES).feed(log)[:1])
     hit = dice.choice(records[1:])
     damaged = bytearray(log[: hit.offset + hit.size])
     damaged[hit.offset + 28 : hit.offset + 36] = pack(">q", hit.offset + dice.choice((-1, 1, 4096)))

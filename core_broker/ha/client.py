@@ -19,14 +19,14 @@ from contextlib import suppress
 from core_broker.config import BrokerConfig
 from core_broker.errors import ConnectFailed, ConnectionClosed, GantryError
 from core_broker.ha.faults import DamagedStream, DivergedLog, ReplicationRefused
-from core_broker.ha.frames import PacketSplitter, encode_report
+from core_broker.ha.frames import PacketSplitter, encode_report, join_packets
 from core_broker.ha.record_stream import RecordStream
 from core_broker.ha.status import SlaveState, SlaveStatus
 from core_broker.remoting.client import split_addr
 from core_broker.store.replica import Replica
 
 #: Maximum bytes of one read from the master: the work of one event-loop iteration.
-READ_BYTES = 64 * 1024
+READ_BYTES = 256 * 1024
 #: Timeout for opening a connection, seconds.
 CONNECT_S = 3.0
 #: Pause before the next attempt, seconds; doubled after each failure in a row.
@@ -162,7 +162,7 @@ class HaClient:
         status.last_read_ms = self._now_ms()
         end = replica.end
         packets = splitter.feed(data)
-        for offset, body in packets:
+        for offset, body in join_packets(packets):
             if replica.is_empty and stream.end == replica.end:
                 if not body:
                     continue  # a heartbeat to an empty log has any offset

@@ -9,6 +9,7 @@ start, each later one acknowledges all bytes before its offset. Compatible with 
 DefaultHAConnection and DefaultHAClient.
 """
 
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -100,6 +101,29 @@ class PacketSplitter:
                 packets.append(Packet(offset, bytes(view[body_at:at])))
         del rest[:at]
         return packets
+
+
+def join_packets(packets: Sequence[Packet]) -> Iterator[Packet]:
+    """Yield one packet for each run of packets that follow each other in the log.
+
+    A slave writes the joined bytes at once. A heartbeat joins with the packet behind it.
+    """
+    start = end = 0
+    bodies: list[bytes] = []
+    for packet in packets:
+        if bodies and packet.offset != end:
+            yield _joined(start, bodies)
+            bodies = []
+        if not bodies:
+            start = packet.offset
+        bodies.append(packet.body)
+        end = packet.offset + len(packet.body)
+    if bodies:
+        yield _joined(start, bodies)
+
+
+def _joined(start: int, bodies: list[bytes]) -> Packet:
+    return Packet(start, bodies[0] if len(bodies) == 1 else b"".join(bodies))
 
 
 class ReportReader:

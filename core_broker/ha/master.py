@@ -15,7 +15,7 @@ from collections.abc import Callable
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, GantryError
 from core_broker.ha.admission import allowed_addresses, is_allowed
-from core_broker.ha.slave_link import SlaveLink
+from core_broker.ha.slave_link import CHUNK_BYTES_MAX, SlaveLink
 from core_broker.ha.waiting_sends import Replicated, WaitingSends
 from core_broker.limits import PORT_MAX
 from core_broker.remoting.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
@@ -25,7 +25,11 @@ from core_broker.remoting.server import BACKLOG
 from core_broker.store import MessageStore
 
 #: Delay of new messages without a waiting producer, seconds: several writes become one transfer.
-COALESCE_S = 0.002
+#: The shorter one while the last transfer had less than BUSY_BYTES.
+COALESCE_S, COALESCE_BUSY_S = 0.002, 0.01
+BUSY_BYTES = 4 * 1024
+#: New bytes that are sent without a further delay.
+TRANSFER_BYTES = CHUNK_BYTES_MAX
 #: Interval of timeouts, heartbeats and postponed transfers, seconds.
 TICK_S = 0.1
 #: Maximum wait of a stop for slaves that still copy the log, seconds.
@@ -57,6 +61,8 @@ class ReplicationMaster:
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._transfer: asyncio.TimerHandle | None = None
+        #: End of the log at the last transfer, and whether that transfer had many new bytes.
+        self._sent_end, self._is_busy = 0, False
 
     # -- life --
 
@@ -166,13 +172,21 @@ class ReplicationMaster:
 
     def _written(self) -> None:
         """The log has grown."""
-        if self._links and self._transfer is None:
-            self._transfer = asyncio.get_running_loop().call_later(COALESCE_S, self._send)
+        if not self._links:
+            return
+        if self._store.max_offset_physical - self._sent_end >= TRANSFER_BYTES:
+            self._send()
+        elif self._transfer is None:
+            delay_s = COALESCE_BUSY_S if self._is_busy else COALESCE_S
+            self._transfer = asyncio.get_running_loop().call_later(delay_s, self._send)
 
     def _send(self) -> None:
         if self._transfer is not None:
             self._transfer.cancel()
             self._transfer = None
+        end = self._store.max_offset_physical
+        self._is_busy = end - self._sent_end >= BUSY_BYTES
+        self._sent_end = end
         for link in self.slaves:
             link.send()
 

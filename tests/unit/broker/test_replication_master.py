@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.broker import Broker
+from core_broker.ha import master
 from core_broker.ha.frames import encode_report
 from core_broker.remoting.bodies import HARuntimeInfo, decode_body
 from namesrv.server import NameServer
@@ -19,6 +20,8 @@ from tests.unit.broker.conftest import MakeBroker, WireClient, broker_config
 Connect = Callable[[str], WireClient]
 SEGMENT = 64 * 1024
 HA_STATUS = 907
+#: Longer than any test, seconds.
+FOREVER_S = 86_400.0
 
 
 async def fill(client: WireClient, messages: int, size: int = 3_000) -> None:
@@ -98,6 +101,19 @@ class TestTransfer:
         async with slave_of(broker.ha_port) as slave:
             await slave.until(lambda: slave.end == end)
             assert max(slave.sizes) == 1_000
+
+    async def test_many_new_bytes_are_sent_without_a_delay(
+        self, start_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("COALESCE_S", "COALESCE_BUSY_S", "TICK_S"):
+            monkeypatch.setattr(master, name, FOREVER_S)
+        broker = await start_broker()
+        client = connect(broker.addr)
+        await fill(client, 1)
+        async with slave_of(broker.ha_port) as slave:
+            await slave.until(lambda: slave.end > 0)
+            await fill(client, 2 * master.TRANSFER_BYTES // 3_000)
+            await slave.until(lambda: slave.end > master.TRANSFER_BYTES)
 
     async def test_a_slave_without_news_gets_heartbeats_with_the_next_offset(
         self, start_broker: MakeBroker, connect: Connect

@@ -14,6 +14,7 @@ from core_broker.ha.frames import (
     ReportReader,
     encode_packet_header,
     encode_report,
+    join_packets,
 )
 
 GIB = 1024**3
@@ -49,6 +50,20 @@ def test_packets_survive_any_chunking(seed: int) -> None:
         at += size
     assert received == sent, f"seed {seed}"
     assert splitter.pending_bytes == 0
+
+
+def test_packets_that_follow_each_other_become_one() -> None:
+    heartbeat = Packet(7, b"")
+    first, second, apart = Packet(7, b"abc"), Packet(10, b"de"), Packet(20, b"f")
+    assert list(join_packets([heartbeat, first, second, Packet(12, b""), apart])) == [
+        Packet(7, b"abcde"),
+        apart,
+    ]
+    assert list(join_packets([heartbeat])) == [heartbeat]
+    # An offset that comes again, or is left out, stays visible.
+    assert list(join_packets([first, first])) == [first, first]
+    assert list(join_packets([second, first])) == [second, first]
+    assert list(join_packets([])) == []
 
 
 def test_the_largest_packet_passes() -> None:

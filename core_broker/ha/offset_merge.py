@@ -9,10 +9,8 @@ lost its newest commits. Offsets that disappear from the master's answers are re
 
 from collections.abc import Iterator, Mapping
 
+from core_broker.ha.offset_table import PAIRS_PER_SLICE, OffsetTable
 from core_broker.state.consumer_offsets import SEPARATOR, ConsumerOffsets
-
-#: "topic@group" → queue id → offset.
-OffsetTable = Mapping[str, Mapping[int, int]]
 
 
 class OffsetMerge:
@@ -23,21 +21,32 @@ class OffsetMerge:
         self._last: OffsetTable = {}
         self._boot_ms = 0
 
-    def merge(self, table: OffsetTable, boot_ms: int) -> None:
-        """Apply the master's table; `boot_ms` is the start time of the master's process."""
+    def merge(self, table: OffsetTable, boot_ms: int) -> Iterator[None]:
+        """Apply the master's table; `boot_ms` is the start time of the master's process.
+
+        Yields after each slice, for the caller to let other work run.
+        """
         last = self._last if boot_ms == self._boot_ms else {}
+        for count, key in enumerate(last, start=1):
+            if key not in table:
+                topic, _, group = key.rpartition(SEPARATOR)
+                self._offsets.forget(group, topic)
+            if count % PAIRS_PER_SLICE == 0:
+                yield
+        for count, (key, queues) in enumerate(table.items(), start=1):
+            self._merge_pair(key, queues, last.get(key, {}))
+            if count % PAIRS_PER_SLICE == 0:
+                yield
+        # An interrupted merge is repeated as a whole.
         self._last, self._boot_ms = table, boot_ms
-        for key in last.keys() - table.keys():
-            topic, _, group = key.rpartition(SEPARATOR)
-            self._offsets.forget(group, topic)
-        for key, queues in table.items():
-            topic, _, group = key.rpartition(SEPARATOR)
-            before = last.get(key, {})
-            if before == queues:
-                continue
-            for queue_id, offset in self._changed(topic, group, queues, before):
-                if not self._offsets.commit(group, topic, queue_id, offset):
-                    break  # the table is full, as that of the master
+
+    def _merge_pair(self, key: str, queues: Mapping[int, int], before: Mapping[int, int]) -> None:
+        if before == queues:
+            return
+        topic, _, group = key.rpartition(SEPARATOR)
+        for queue_id, offset in self._changed(topic, group, queues, before):
+            if not self._offsets.commit(group, topic, queue_id, offset):
+                break  # the table is full, as that of the master
 
     def _changed(
         self, topic: str, group: str, queues: Mapping[int, int], before: Mapping[int, int]

@@ -16,9 +16,9 @@ from core_broker.errors import GantryError, RequestRefused
 from core_broker.ha.faults import ReplicationRefused
 from core_broker.ha.log_comparison import LogComparison, MasterLog
 from core_broker.ha.offset_merge import OffsetMerge
+from core_broker.ha.offset_table import decode_offset_table
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.remoting.bodies import (
-    ConsumerOffsetSerializeWrapper,
     DelayOffsetSerializeWrapper,
     SubscriptionGroupWrapper,
     TopicConfigSerializeWrapper,
@@ -125,9 +125,10 @@ class Synchronization:
 
     async def _offsets(self, addr: str) -> None:
         body = await self._answer(addr, RequestCode.GET_ALL_CONSUMER_OFFSET)
-        table = decode_body(ConsumerOffsetSerializeWrapper, body)
+        table = await decode_offset_table(body)
         master = await self._master_log(addr)
-        self._merge.merge(table.offset_table, master.boot_ms)
+        for _ in self._merge.merge(table, master.boot_ms):
+            await asyncio.sleep(0)
 
     async def _delay_progress(self, addr: str) -> None:
         body = await self._answer(addr, RequestCode.GET_ALL_DELAY_OFFSET)

@@ -16,6 +16,7 @@ from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
+from core_broker.ha.newest_offsets import NewestOffsets
 from core_broker.ha.slave import Slave
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
@@ -56,6 +57,8 @@ class Parts:
     registration: Registration
     #: None on a slave.
     replication: ReplicationMaster | None
+    #: None on a slave.
+    newest_offsets: NewestOffsets | None
     jobs: Jobs
     delays: DelayDelivery
     checks: TransactionChecks
@@ -133,6 +136,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         server=server,
         registration=registration,
         replication=_replication(ctx),
+        newest_offsets=None if ctx.is_slave else NewestOffsets(ctx, tls, hooks),
         jobs=Jobs(ctx, requests, server.watchdog),
         delays=DelayDelivery(ctx, requests.turn),
         checks=TransactionChecks(ctx, requests.turn),

@@ -1,6 +1,7 @@
 """One broker from its start to its stop.
 
-    start   side port · store (recovers) · tables · ports · jobs · name servers
+    start   side port · store (recovers) · tables · newer offsets of slaves · ports · jobs ·
+            name servers
     stop    refuse sends · name servers · answer held pulls · drain · slaves · tables · store ·
             side port
 
@@ -95,6 +96,8 @@ class Broker:
         await self._open_side_port()
         await self._load_rules()
         await self._open_store()
+        if self._parts.newest_offsets is not None:
+            await self._parts.newest_offsets.adopt()
         await self._listen()
         self._parts.jobs.start()
         loop = asyncio.get_running_loop()

@@ -175,6 +175,8 @@ async def test_a_slave_copies_all_and_takes_over_the_reads(pair: Pair) -> None:
 
         assert await committed(pair.slave_addr) == count
         pair.cluster.restart_broker()
+        # The master has asked the slave before it served.
+        assert await committed(pair.cluster.broker_addr) == count
         await eventually(lambda: pair.varz().get("state") == "transferring", WAIT_S)
         await fill(pair, admin, 10, first=count)
         await pair.copied(admin)

@@ -102,7 +102,7 @@ class TestOneSlave:
             assert (await answer).code == 0
 
     async def test_many_sends_at_once(self, start_broker: MakeBroker, connect: Connect) -> None:
-        broker = await start_broker(**SYNC)
+        broker = await start_broker(**SYNC, wait_time_mills_in_send_queue=NEVER_MS)
         client = connect(broker.addr)
         async with slave_of(broker.ha_port) as slave:
             slave.acknowledges = True

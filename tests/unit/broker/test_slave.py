@@ -33,9 +33,10 @@ pytestmark = pytest.mark.timeout(300)
 class Pair:
     """A cluster whose broker is the master, and a slave."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.cluster = Cluster(
             folder,
+            **settings,
             mapped_file_size_commit_log=SEGMENT_BYTES,
             flush_consumer_offset_interval=50,
             broker_ip2="127.0.0.1",
@@ -49,6 +50,11 @@ class Pair:
             "listen_port": free_broker_port(),
             "store_path_root_dir": self._slave_folder / "store",
         }
+
+    def stop(self) -> None:
+        """Stop all programs."""
+        self.slave.kill()
+        self.cluster.stop()
 
     def start_slave(self) -> None:
         """Start the slave and wait until it serves."""
@@ -97,8 +103,7 @@ def pair(tmp_path: Path) -> Iterator[Pair]:
     try:
         yield made
     finally:
-        made.slave.kill()
-        made.cluster.stop()
+        made.stop()
 
 
 async def fill(pair: Pair, admin: AdminClient, count: int, first: int = 0) -> None:
@@ -184,6 +189,35 @@ async def test_a_slave_copies_all_and_takes_over_the_reads(pair: Pair) -> None:
         master, slave = pair.logs()
         end = pair.varz()["end"]
         assert master[:end] == slave[:end]
+
+
+async def test_a_consumer_of_cold_data_reads_from_the_slave(tmp_path: Path) -> None:
+    """With a ratio of 0 all data is cold, so every answer of the master names the slave."""
+    settings = {"slave_read_enable": True, "access_message_in_memory_max_ratio": 0}
+    pair = Pair(tmp_path, **settings)
+    try:
+        async with AdminClient(pair.cluster.namesrv_addr) as admin:
+            await fill(pair, admin, 50)
+            pair.start_slave()
+            await pair.copied(admin)
+
+            async def served() -> int:
+                table = await admin.runtime_info(pair.slave_addr)
+                return int(table["msgGetTotalTodayNow"])
+
+            assert await served() == 0
+            for queue_id in range(QUEUES):
+                # A group without an offset begins behind cold data.
+                await admin.update_consumer_offset(
+                    pair.cluster.broker_addr, "CG", TOPIC, queue_id, 0
+                )
+            async with Reading(pair.cluster.namesrv_addr, "CG") as reading:
+                await eventually(lambda: len(set(reading.numbers)) == 50, WAIT_S)
+                await fill(pair, admin, 50, first=50)
+                await eventually(lambda: len(set(reading.numbers)) == 100, WAIT_S)
+            assert await served() > 0
+    finally:
+        pair.stop()
 
 
 async def test_no_path_of_a_slave_takes_a_send(pair: Pair) -> None:

@@ -16,6 +16,7 @@ from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from tests.support.broker_harness import VIP_PORT, BrokerHarness, Peer
 from tests.support.broker_requests import pull_header
+from tests.support.stores import NOW_MS
 from tests.unit.processors.conftest import MakeBroker
 
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
@@ -45,6 +46,30 @@ async def beat(
     )
     body = HeartbeatData(client_id="c1", consumer_data_set=[consumer])
     assert (await broker.ask(RequestCode.HEART_BEAT, body=body)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"slave_read_enable": True, "access_message_in_memory_max_ratio": 0}, "2"),
+        ({"slave_read_enable": True}, "0"),
+        ({"access_message_in_memory_max_ratio": 0}, "0"),
+    ],
+    ids=["cold data", "data in memory", "no reads from slaves"],
+)
+async def test_a_pull_of_cold_data_suggests_the_slave_of_the_group(
+    make_broker: MakeBroker, settings: dict[str, object], expected: str
+) -> None:
+    broker = make_broker(**settings)
+    topic = broker.topic("T")
+    broker.ctx.groups.put(
+        SubscriptionGroupConfig(group_name="CG", which_broker_when_consume_slowly=2), NOW_MS
+    )
+    for body in (b"1", b"2"):
+        await broker.send(topic, body)
+    response = await broker.pull(topic, 0)
+    assert bodies(response) == [b"1", b"2"]
+    assert response.ext_fields["suggestWhichBrokerId"] == expected
 
 
 class TestReading:

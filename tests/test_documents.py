@@ -10,12 +10,12 @@ from importlib.util import find_spec
 
 import pytest
 
-from core_broker.config import BrokerConfig, NamesrvConfig, Settings
+from core_broker.config import BrokerConfig, ControllerConfig, NamesrvConfig, Settings
 from core_broker.config.unsupported import REFUSED_VALUES
 from tests.support.source_tree import ROOT, texts
 
 
-@pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig])
+@pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig, ControllerConfig])
 def test_every_setting_is_documented_with_its_default(settings: type[Settings]) -> None:
     document = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     values = dict(settings().items())
@@ -33,7 +33,11 @@ def settings_rows() -> dict[str, tuple[str, str]]:
     """Key -> its columns "live" and "meaning" in docs/settings.md, by program and key."""
     document = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
     rows = {}
-    for program, kind in (("## Broker", BrokerConfig), ("## Name server", NamesrvConfig)):
+    for program, kind in (
+        ("## Broker", BrokerConfig),
+        ("## Name server", NamesrvConfig),
+        ("## Controller", ControllerConfig),
+    ):
         section = document.partition(f"\n{program}\n")[2].partition("\n## ")[0]
         for key, live, meaning in re.findall(
             r"^\| `([\w.]+)` \|[^|]*\|([^|]*)\|([^|]*)\|$", section, re.M
@@ -42,7 +46,7 @@ def settings_rows() -> dict[str, tuple[str, str]]:
     return rows
 
 
-@pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig])
+@pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig, ControllerConfig])
 def test_settings_are_documented_as_live_and_as_unused_exactly_where_they_are(
     settings: type[Settings],
 ) -> None:
@@ -62,7 +66,11 @@ def test_settings_are_flagged_without_effect_exactly_where_no_code_reads_them() 
     """Refused keys need no flag: their only accepted value is the default."""
     refused = {key for key, _ in REFUSED_VALUES}
     wrong = []
-    for settings, other in ((BrokerConfig, "namesrv/"), (NamesrvConfig, "core_broker/broker/")):
+    for settings, other in (
+        (BrokerConfig, ("namesrv/", "core_broker/controller/")),
+        (NamesrvConfig, ("core_broker/broker/", "core_broker/controller/")),
+        (ControllerConfig, ("namesrv/", "core_broker/broker/")),
+    ):
         accessed = {
             node.attr
             for file, text in texts(".py")

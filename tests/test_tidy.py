@@ -29,6 +29,7 @@ PURE = (
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
     "core_broker/raft/",
     *(f"core_broker/controller/{name}.py" for name in ("model", "commands", "election", "machine")),
+    "core_broker/controller/live_brokers.py",
 )
 IMPURE_MODULES = {"asyncio", "multiprocessing", "selectors", "socket", "subprocess", "threading"}
 CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "sleep"}

@@ -1,11 +1,12 @@
-"""Settings of a broker and of a name server.
+"""Settings of a broker, a name server and a controller.
 
 settings.py        how a setting is declared: key, default, limits, updatable, no_effect
 broker.py          the settings of a broker          namesrv.py  the settings of a name server
+controller.py      the settings of a controller
 unused.py          keys of RocketMQ that have no effect here, with reasons
 unsupported.py     values that are refused, with reasons
 loading.py         settings of a start: sources, checks, warnings, print-outs
-updating.py        settings of a running process: request codes 25 and 318
+updating.py        settings of a running process: request codes 25, 318 and 1009
 options.py         the command line         sources.py   file and environment
 conversion.py      text to typed values     listings.py  -p, -m and --check
 property_files.py  the syntax of .properties
@@ -18,6 +19,7 @@ tls.py             TLS keys of servers and clients, and the file tls.config.file
 from core_broker.config.access import AccessSettings
 from core_broker.config.addresses import local_address
 from core_broker.config.broker import DELAY_LEVELS, PERM_READ_WRITE, BrokerConfig
+from core_broker.config.controller import ControllerConfig
 from core_broker.config.encryption_keys import encryption_keys
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.settings import LONG_MAX, Settings, java_key, property_text
@@ -29,6 +31,7 @@ __all__ = [
     "PERM_READ_WRITE",
     "AccessSettings",
     "BrokerConfig",
+    "ControllerConfig",
     "NamesrvConfig",
     "Settings",
     "TlsSettings",

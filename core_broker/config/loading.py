@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from core_broker.config.assignments import Assignment
 from core_broker.config.broker import BrokerConfig
+from core_broker.config.controller import ControllerConfig
 from core_broker.config.conversion import typed_values
 from core_broker.config.listings import listing
 from core_broker.config.namesrv import NamesrvConfig
@@ -67,9 +68,22 @@ def load_namesrv_config(
     argv: Sequence[str], environ: Mapping[str, str] = os.environ
 ) -> Loaded[NamesrvConfig]:
     """Return the name server's settings, under the same contract as `load_broker_config`."""
-    loaded = _load(NamesrvConfig, argv, environ, program="mqnamesrv")
+    return _updating_file(_load(NamesrvConfig, argv, environ, program="mqnamesrv"))
+
+
+def load_controller_config(
+    argv: Sequence[str], environ: Mapping[str, str] = os.environ
+) -> Loaded[ControllerConfig]:
+    """Return the controller's settings, under the same contract as `load_broker_config`."""
+    return _updating_file(_load(ControllerConfig, argv, environ, program="mqcontroller"))
+
+
+F = TypeVar("F", NamesrvConfig, ControllerConfig)
+
+
+def _updating_file(loaded: Loaded[F]) -> Loaded[F]:
+    """Let updates (codes 318 and 1009) write the settings file of the start, as in RocketMQ."""
     if loaded.file is not None and "configStorePath" not in loaded.sources:
-        # Request code 318 updates the settings file of the start, as in RocketMQ.
         config = replace(loaded.config, config_store_path=str(loaded.file))
         return replace(loaded, config=config)
     return loaded

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from core_broker.config.assignments import Assignment, Suggestions
 from core_broker.config.broker import BrokerConfig
+from core_broker.config.controller import ControllerConfig
 from core_broker.config.encryption_keys import ENCRYPTION_KEY_VARIABLE
 from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.property_files import parse_properties
@@ -76,7 +77,8 @@ def from_environment(
 ) -> list[Assignment]:
     """Return the assignments of the variables ROCKETMQ_<KEY>."""
     own = {plain_name(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
-    others = {plain_name(name) for name in (*BrokerConfig.keys(), *NamesrvConfig.keys())}
+    programs = (BrokerConfig, NamesrvConfig, ControllerConfig)
+    others = {plain_name(name) for program in programs for name in program.keys()}  # noqa: SIM118
     others |= {plain_name(name) for name in (*KEYS_WITHOUT_EFFECT, *PASSWORD_KEYS)}
     others |= _OTHER_VARIABLES | _SECRET_VARIABLES
     suggestions = Suggestions(own)

@@ -7,7 +7,8 @@ the order of checks. Different, because Java loses data or the set there:
 - counters survive the cleaning of a set, so epochs never begin again;
 - a set that never had a master keeps that state when a controller finds no candidate;
 - the first master is a registered broker;
-- cleaning does not remove the last broker with all acknowledged messages while others remain.
+- cleaning does not remove the last broker with all acknowledged messages while others remain;
+- a whole set is cleaned when none of its brokers lives, also when a master is recorded.
 """
 
 from collections.abc import Callable, Iterator
@@ -297,7 +298,7 @@ def _cleaning_problem(found: BrokerSet | None, command: CleanBrokerData) -> str:
     """Return why nothing is cleaned, "" when it is."""
     name = command.broker_name
     if not command.cleans_living:
-        if not command.broker_ids and found is not None and found.master_id is not None:
+        if not command.broker_ids and command.alive:
             return f"Broker {name} is still alive, clean up failure"
         for broker_id in command.broker_ids:
             if broker_id in command.alive:

@@ -262,7 +262,7 @@ def test_an_election_for_an_old_state_of_the_set_changes_nothing() -> None:
 def test_living_brokers_are_cleaned_only_on_demand() -> None:
     machine = machine_in_sync()
     refused = Code.CONTROLLER_INVALID_CLEAN_BROKER_METADATA
-    assert machine.clean().code == refused
+    assert machine.clean(alive=(3,)).code == refused
     assert machine.clean(2, alive=(2,)).code == refused
     assert machine.clean(2, alive=(2,), living=True).code == Code.SUCCESS
     assert (tuple(machine.set.replicas), machine.set.sync_state_set) == ((1, 3), (1, 3))

@@ -1,0 +1,153 @@
+"""Java 5.3.3 brokers and mqadmin with Gantry's controller: join, election, failover, cleaning."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from tests.compat import installing
+from tests.compat.broker_state import eventually
+from tests.compat.conftest import Maker
+from tests.compat.java_broker import STORE, JavaBroker
+from tests.compat.test_java_tools import MqAdmin
+from tests.support.cluster import Program, free_broker_port
+
+VERSION = installing.JAVA5_VERSION
+SECONDS_MAX = 120
+
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 5 * SECONDS_MAX)
+
+StartClients = Callable[[str, str], Maker]
+
+
+class Group:
+    """A name server, a controller, and two Java brokers of one name."""
+
+    def __init__(self, folder: Path, undo: ExitStack) -> None:
+        self.folder = folder
+        self.controller = f"127.0.0.1:{free_broker_port()}"
+        namesrv = Program("namesrv", folder)
+        undo.callback(namesrv.kill)
+        own = {"bind_address": "127.0.0.1", "http_port": 0}
+        kept = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "n.properties"}
+        namesrv.start({"listen_port": 0, **own, **kept})
+        self.namesrv = f"127.0.0.1:{namesrv.port('remoting')}"
+        self.program = Program("core_broker.controller", folder)
+        undo.callback(self.program.kill)
+        self.settings = {
+            **own,
+            "controller_d_leger_peers": f"n0-{self.controller}",
+            "controller_store_path": folder / "raft",
+            "scan_not_active_broker_interval": 1_000,
+            "scan_inactive_master_interval": 1_000,
+        }
+        self.program.start(self.settings)
+        self.brokers = [self._broker(name) for name in ("first", "second")]
+        for broker in self.brokers:
+            undo.callback(broker.kill)
+
+    def _broker(self, name: str) -> JavaBroker:
+        return JavaBroker(
+            VERSION,
+            self.folder / name,
+            self.folder / name / "store",
+            self.namesrv,
+            **STORE,
+            enable_controller_mode=True,
+            controller_addr=self.controller,
+            store_path_epoch_file=self.folder / name / "store" / "epoch",
+            store_path_broker_identity=self.folder / name / "store" / "identity",
+            all_ack_in_sync_state_set=True,
+        )
+
+    def ask(self, code: RequestCode, body: object = None, **fields: str) -> RemotingCommand:
+        """Return the controller's answer."""
+
+        async def exchange() -> RemotingCommand:
+            client = RemotingClient(name="test")
+            data = b"" if body is None else json.dumps(body).encode()
+            try:
+                request = RemotingCommand.request(code, fields, data)
+                return await client.invoke(self.controller, request, SECONDS_MAX * 1000)
+            finally:
+                await client.close()
+
+        return asyncio.run(exchange())
+
+    def replicas(self) -> dict[str, object]:
+        """Return master id, epoch and the ids in sync; empty without a registered broker."""
+        answer = self.ask(RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, ["broker-a"])
+        table = json.loads(answer.body)["replicasInfoTable"]
+        if "broker-a" not in table:
+            return {}
+        found = table["broker-a"]
+        return {
+            "master": found.get("masterAddress"),
+            "epoch": found["masterEpoch"],
+            "in_sync": sorted(one["brokerAddress"] for one in found["inSyncReplicas"]),
+        }
+
+
+@pytest.fixture
+def group(tmp_path: Path, record_property: Callable[[str, object], None]) -> Iterator[Group]:
+    record_property("client", f"java-broker-{VERSION}")
+    try:
+        installing.java_broker_classpath(VERSION)
+    except installing.CannotInstall as reason:
+        pytest.skip(f"Java broker: {reason}")
+    with ExitStack() as undo:
+        yield Group(tmp_path, undo)
+
+
+def test_java_brokers_and_tools_under_our_controller(
+    group: Group, start_clients: StartClients
+) -> None:
+    first, second = group.brokers
+    first.start()
+    eventually(
+        lambda: group.replicas() == {"master": first.addr, "epoch": 1, "in_sync": [first.addr]},
+        "the first broker is master",
+        SECONDS_MAX,
+    )
+    second.start()
+    both = sorted((first.addr, second.addr))
+    eventually(lambda: group.replicas().get("in_sync") == both, "both are in sync", SECONDS_MAX)
+
+    clients = start_clients("java5", group.namesrv)
+    mqadmin = MqAdmin(clients.admin(), group.namesrv)
+    at = ("-a", group.controller)
+    metadata = mqadmin("getControllerMetaData", *at)
+    assert re.search(rf"#ControllerLeaderAddress\s+{re.escape(group.controller)}", metadata)
+    assert re.search(rf"#Peer:\s+n0:{re.escape(group.controller)}", metadata)
+    printed = mqadmin("getSyncStateSet", *at, "-b", "broker-a")
+    assert re.search(rf"#MasterAddr\s+{re.escape(first.addr)}", printed), printed
+    assert printed.count("InSyncReplica:") == 2, printed
+    mqadmin("updateControllerConfig", *at, "-k", "electMasterMaxRetryCount", "-v", "5")
+    settings = mqadmin("getControllerConfig", *at)
+    assert re.search(r"electMasterMaxRetryCount\s*=\s*5\b", settings), settings
+
+    elected = mqadmin("electMaster", *at, "-b", "2", "-bn", "broker-a", "-c", "DefaultCluster")
+    assert re.search(rf"#BrokerMasterAddr\s+{re.escape(second.addr)}", elected), elected
+    assert re.search(r"#MasterEpoch\s+2\b", elected), elected
+    eventually(lambda: group.replicas().get("in_sync") == both, "in sync again", SECONDS_MAX)
+
+    group.program.kill()
+    group.program.start(group.settings)
+    second.kill()
+    eventually(
+        lambda: group.replicas() == {"master": first.addr, "epoch": 3, "in_sync": [first.addr]},
+        "the first broker is master again",
+        SECONDS_MAX,
+    )
+    cleaned = mqadmin(
+        *("cleanBrokerMetadata", *at, "-bn", "broker-a", "-b", "2", "-c", "DefaultCluster")
+    )
+    assert "success" in cleaned, cleaned
+    assert "NotInSyncReplica" not in mqadmin("getSyncStateSet", *at, "-b", "broker-a")

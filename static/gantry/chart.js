@@ -1,5 +1,6 @@
 // Time series with uPlot, in the page's colours, language and time zone. `gantry.timeChart(box, series)`:
-// `series` is [{label, color: "--css-variable", fill: true, points: true}]; `set(data)` takes
+// `series` is [{label, color: "--css-variable", fill: true, points: true or "lone"}], lone points being those
+// between two gaps; `set(data)` takes
 // uPlot's columns, seconds first, null for a gap. The box may set `data-top`, the maximum of the
 // scale, and `data-step-s`: with 60 s or more between points, times include the day.
 (() => {
@@ -20,6 +21,13 @@
     if (value === null || value === undefined) return "—";
     const decimals = Math.abs(value) < 10 ? 2 : Math.abs(value) < 100 ? 1 : 0;
     return value.toLocaleString("en", { maximumFractionDigits: decimals });
+  }
+
+  // Indexes of the points without a neighbour: no line shows them.
+  function lone(plot, index) {
+    const values = plot.data[index];
+    const isGap = (at) => (values[at] ?? null) === null;
+    return values.flatMap((_value, at) => (!isGap(at) && isGap(at - 1) && isGap(at + 1) ? [at] : []));
   }
 
   function inZone(seconds) {
@@ -50,7 +58,7 @@
           stroke: style(line.color),
           fill: line.fill ? `${style(line.color)}22` : undefined,
           width: 1.75,
-          points: { show: Boolean(line.points), size: 5 },
+          points: { show: line.points === true, size: 5, filter: line.points === "lone" ? lone : null },
           value: (_plot, value) => (value === null ? "—" : `${number(value)} ${unit}`),
         })),
       ],
@@ -73,9 +81,11 @@
       plot = new uPlot(options(box, series, box.dataset.unit || ""), data, box);
     }
 
-    // Without a cursor over the chart, the legend shows the newest values.
+    // Without a cursor over the chart, the legend shows the newest known values.
     function tellNewest() {
-      if (plot.cursor.left < 0) plot.setLegend({ idx: data[0].length - 1 });
+      if (plot.cursor.left >= 0) return;
+      const known = data[0].findLastIndex((_at, index) => data.slice(1).some((line) => line[index] !== null));
+      plot.setLegend({ idx: known < 0 ? data[0].length - 1 : known });
     }
 
     new ResizeObserver(() => {

@@ -13,7 +13,7 @@ from console.gateway import gateway, now_ms
 from console.services.history import lease
 from console.services.history.files import path_of
 from console.services.history.lease import LEASE_MS
-from console.services.history.metrics import INTERVAL_MS
+from console.services.history.metrics import BY_NAME, INTERVAL_MS
 from console.services.history.models import Lease
 from console.services.history.sampler import Sampler
 from tests.api.conftest import Api, browser
@@ -227,3 +227,50 @@ def test_gaps_in_json_are_null() -> None:
     from console.services.history.api import _json
 
     assert _json(np.array([1.0, math.nan])) == [1.0, None]
+
+
+@pytest.mark.django_db
+def test_pages_have_charts_with_the_range_of_their_address(
+    api: Api, staff: User, home: Path, traffic: Traffic
+) -> None:
+    topic, group = traffic.topic("charted"), traffic.group("charting")
+    page = browser(staff)
+    base = "/clusters/local"
+    broker = api.get("/brokers")["items"][0]["name"]
+    for path, query in {
+        "/": "metric=lag&amp;range=6h",
+        f"/topics/{topic}/": f"metric=lag&amp;topic={topic}&amp;range=6h",
+        f"/groups/{group}/": f"metric=lag_s&amp;group={group}&amp;range=6h",
+        f"/brokers/{broker}/": f"metric=connections&amp;broker={broker}&amp;range=6h",
+        "/dlq/": "metric=dead_letters&amp;range=6h",
+        f"/dlq/{group}/": f"metric=dead_letters&amp;group={group}&amp;range=6h",
+    }.items():
+        html = page.get(f"{base}{path}?range=6h").content.decode()
+        assert query in html, path
+        assert "No samples yet" in html, path
+        assert page.get(f"{base}{path}?range=x&history_begin=%00").status_code == 200, path
+
+
+@pytest.mark.django_db
+def test_a_page_says_since_when_there_are_samples_and_that_sampling_has_stopped(
+    staff: User, local: Cluster, home: Path
+) -> None:
+    page = browser(staff)
+    with recorder(path_of(home, "local")) as record:
+        record.put(tick() - 600_000, "cluster", "produce_rate", {"": 3.0})
+        silent = page.get("/clusters/local/").content.decode()
+        record.put(tick(), "cluster", "produce_rate", {"": 3.0})
+        alive = page.get("/clusters/local/").content.decode()
+    assert "Samples since" in silent
+    assert "no new samples since" in silent
+    assert "no new samples since" not in alive
+
+
+@pytest.mark.django_db
+def test_names_measured_in_turn_have_steps_of_their_interval(api: Api, home: Path) -> None:
+    number = BY_NAME["topic", "produce_rate"].number
+    with recorder(path_of(home, "local")) as record:
+        record.writer.append(tick(), {number: {"orders": 1.0}}, {"topic": 50_000})
+        body = api.get(f"{QUERY}produce_rate&topic=orders&range=15m")
+    assert (body["interval_ms"], body["step_ms"]) == (50_000, 60_000)
+    assert known(body) == [1.0]

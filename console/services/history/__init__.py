@@ -10,5 +10,5 @@ reading.py      a metric over a time range
 samples.py      a snapshot of a cluster as samples. Pure
 lease.py        which process samples
 sampler.py      the sampler of a worker, started by tasks.py
-api.py          the REST resource
+charts.py       the charts of pages; api.py the REST resource
 """

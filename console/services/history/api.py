@@ -20,6 +20,7 @@ from console.services.history.blocks import Values
 from console.services.history.files import path_of
 from console.services.history.metrics import (
     BY_NAME,
+    INTERVAL_MS,
     METRICS,
     Metric,
     Scope,
@@ -27,7 +28,7 @@ from console.services.history.metrics import (
     names_of,
 )
 from console.services.history.ranges import HistoryRange, read_history_range
-from console.services.history.reading import Points, read_points
+from console.services.history.reading import Points, read_coverage, read_points
 from console.services.history.serializers import HistorySerializer
 
 #: Maximum length of a topic, group or broker name, characters: RocketMQ's for topics and groups.
@@ -68,17 +69,24 @@ class History(ClusterResource):
     def get(self, request: Request, cluster: str) -> Response:
         """A metric of the cluster, a topic, a group or a broker over time; gaps are null."""
         metric, name = _series(request)
-        try:
-            zone = timezone.get_current_timezone()
-            over = read_history_range(request.query_params, now_ms(), zone)
-        except ValueError as error:
-            raise ValidationError({"range": [str(error)]}) from error
         path = path_of(settings.GANTRY_HOME, self.cluster.name)
         try:
+            coverage = read_coverage(path, metric.scope, name)
+            interval_ms = INTERVAL_MS if coverage is None else coverage.interval_ms
+            over = _range(request, interval_ms)
             points = read_points(path, metric, name, over.begin_ms, over.step_ms, over.count)
         except (sqlite3.Error, OSError) as error:
             raise HistoryUnreadable(_("The history cannot be read: %s") % error) from error
         return Response(body_of(metric, over, points))
+
+
+def _range(request: Request, interval_ms: int) -> HistoryRange:
+    """Return the range of the request. Raises ValidationError."""
+    zone = timezone.get_current_timezone()
+    try:
+        return read_history_range(request.query_params, now_ms(), zone, interval_ms=interval_ms)
+    except ValueError as error:
+        raise ValidationError({"range": [str(error)]}) from error
 
 
 def body_of(metric: Metric, over: HistoryRange, points: Points) -> dict[str, Any]:

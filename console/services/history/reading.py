@@ -21,6 +21,7 @@ from console.services.history.metrics import (
     SCOPES,
     Aggregate,
     Metric,
+    Scope,
 )
 from console.services.history.rows import read_day, read_hour, read_slot
 
@@ -51,17 +52,19 @@ def read_points(
     """
     values = {kept: np.full(count, np.nan) for kept in metric.kept}
     with open_reader(path) as db:
-        found = None if db is None else _slot(db, metric, name)
+        found = None if db is None else _name(db, metric.scope, name)
         if db is None or found is None:
             return Points(begin_ms, step_ms, values, None, None)
         slot, first_ms, last_ms, interval_ms = found
         end_ms = begin_ms + step_ms * count
+        newest = db.execute("SELECT max(at_ms) FROM frame WHERE metric = ?", (metric.number,))
+        until_ms = max(last_ms, newest.fetchone()[0] or 0) + INTERVAL_MS
         # Before its first sample, the slot may have had another name.
         read_ms = max(begin_ms, first_ms)
         fine_ms = min(step_ms, MINUTE_MS)
         total = (end_ms - begin_ms) // fine_ms
         fine = {kept: np.full(total, np.nan) for kept in metric.kept}
-        for piece_ms, piece in _pieces(db, metric, slot, read_ms, min(end_ms, last_ms), fine_ms):
+        for piece_ms, piece in _pieces(db, metric, slot, read_ms, min(end_ms, until_ms), fine_ms):
             _copy(fine, (begin_ms, fine_ms), piece_ms, piece)
         first = max(0, (first_ms - begin_ms) // fine_ms)
         for kept, each in fine.items():
@@ -70,25 +73,41 @@ def read_points(
     return Points(begin_ms, step_ms, values, first_ms, interval_ms)
 
 
-def first_sample_ms(path: Path) -> int | None:
-    """Return the time of the oldest sample of a cluster; None without any."""
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Times of the oldest sample of a name and of the newest sample of its cluster, ms, and the
+    interval between two samples of the name.
+    """
+
+    first_ms: int
+    newest_ms: int
+    interval_ms: int
+
+
+def read_coverage(path: Path, scope: Scope, name: str) -> Coverage | None:
+    """Return the times of the samples of a name; None without any. Raises sqlite3.Error."""
     with open_reader(path) as db:
-        row = db.execute("SELECT min(first_ms) FROM name").fetchone() if db is not None else None
-    return row[0] if row else None
+        found = None if db is None else _name(db, scope, name)
+        if db is None or found is None:
+            return None
+        _slot, first_ms, last_ms, interval_ms = found
+        newest_ms = db.execute("SELECT max(at_ms) FROM frame").fetchone()[0] or last_ms
+        return Coverage(first_ms, newest_ms, interval_ms)
 
 
-def _slot(db: sqlite3.Connection, metric: Metric, name: str) -> tuple[int, int, int, int] | None:
-    """Return a name's slot, the time of its first sample, the end of its samples, its interval."""
-    scope = SCOPES[metric.scope]
+def _name(db: sqlite3.Connection, scope: Scope, name: str) -> tuple[int, int, int, int] | None:
+    """Return a name's slot, the times of its first and last samples, and its interval.
+
+    The time of the last sample lacks the open hour.
+    """
     row = db.execute(
-        "SELECT slot, first_ms, last_ms FROM name WHERE scope = ? AND name = ?", (scope, name)
+        "SELECT slot, first_ms, last_ms FROM name WHERE scope = ? AND name = ?",
+        (SCOPES[scope], name),
     ).fetchone()
     if row is None:
         return None
-    newest = db.execute("SELECT max(at_ms) FROM frame WHERE metric = ?", (metric.number,))
-    pace = db.execute("SELECT interval_ms FROM pace WHERE scope = ?", (scope,)).fetchone()
-    end_ms = max(row[2], newest.fetchone()[0] or 0) + INTERVAL_MS
-    return row[0], row[1], end_ms, pace[0] if pace else INTERVAL_MS
+    pace = db.execute("SELECT interval_ms FROM pace WHERE scope = ?", (SCOPES[scope],)).fetchone()
+    return *row, pace[0] if pace else INTERVAL_MS
 
 
 def _pieces(

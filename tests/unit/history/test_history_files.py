@@ -19,7 +19,7 @@ from console.services.history.metrics import (
     SCOPES,
     Metric,
 )
-from console.services.history.reading import Points, first_sample_ms, read_points
+from console.services.history.reading import Points, read_coverage, read_points
 from console.services.history.upkeep import SETTLED_AFTER_MS
 from tests.unit.history.stored import DAY_0_MS, Recorder, recorder
 
@@ -103,7 +103,9 @@ def test_days_beyond_the_retention_are_deleted_with_their_names(path: Path) -> N
         assert days == [DAY_0_MS + 3 * DAY_MS, DAY_0_MS + 4 * DAY_MS]
         names = [row[0] for row in record.db.execute("SELECT name FROM name")]
         assert names == ["orders"]
-        assert first_sample_ms(path) == DAY_0_MS + 3 * DAY_MS
+        coverage = read_coverage(path, "topic", "orders")
+        assert coverage is not None
+        assert coverage.first_ms == DAY_0_MS + 3 * DAY_MS
         record.put(DAY_0_MS + 5 * DAY_MS, "topic", "produce_rate", {"new": 7.0})
         slots = dict(record.db.execute("SELECT name, slot FROM name").fetchall())
         assert slots == {"orders": 1, "new": 0}, "a free slot is given again"

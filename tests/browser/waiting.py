@@ -4,9 +4,13 @@ import time
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Error, Page
 
 POLL_S = 0.2
+FITS = (
+    "document.readyState === 'complete'"
+    " && document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+)
 
 
 def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
@@ -19,8 +23,16 @@ def wait_until(holds: Callable[[], bool], what: str, timeout_s: float = 60) -> N
 
 
 def wait_until_fits(page: Page) -> None:
-    """Wait until the page is no wider than the window; works while another page is loading."""
-    page.wait_for_function(
-        "document.readyState === 'complete'"
-        " && document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-    )
+    """Wait until the page is no wider than the window; works while another page is loading.
+
+    Playwright's `wait_for_function` evaluates strings in the page again, which the content policy
+    of the console forbids.
+    """
+
+    def fits() -> bool:
+        try:
+            return bool(page.evaluate(FITS))
+        except Error:  # the page was replaced during the evaluation
+            return False
+
+    wait_until(fits, f"{page.url} to fit into the window")

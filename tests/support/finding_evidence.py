@@ -18,6 +18,7 @@ from console.services.findings.finding import Finding, NotChecked
 from console.services.findings.rules.rule import Evidence, Rule
 from console.services.findings.samples import Sample, Samples
 from console.services.findings.thresholds import Thresholds
+from core_broker.remoting.bodies.inventory import GANTRY_CODES_KEY
 
 NOW_MS = 1_800_000_000_000
 MASTER = BrokerRef("broker-a", 0, "10.0.0.1:10911")
@@ -43,6 +44,7 @@ def runtime(ref: BrokerRef = MASTER, *, ahead_s: int = 0, **table: str) -> Runti
     texts = {
         "bootTimestamp": str(started_ms),
         "runtime": "[ 0 days, 10 hours, 0 minutes, 0 seconds ]",
+        GANTRY_CODES_KEY: "60000,60001,60002",
         **table,
     }
     return Runtime(ref, texts, NOW_MS - 20, NOW_MS + 20)

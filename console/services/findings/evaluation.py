@@ -28,7 +28,7 @@ EVALUATE_EVERY_MS = 12_000
 REPORT_AGE_MAX_MS = 60_000
 #: Maximum number of groups whose members are asked in one evaluation, and how many of the groups
 #: are those with the highest lag.
-DIAGNOSED_MAX = 24
+DIAGNOSED_MAX = 48
 DIAGNOSED_BEHIND_MAX = 16
 #: Maximum age of a diagnosis, milliseconds.
 DIAGNOSIS_AGE_MAX_MS = 600_000
@@ -83,10 +83,10 @@ class Evaluator:
             dict(self._diagnoses),
             len(candidates.keys() - self._diagnoses.keys()),
         )
-        findings, checks = evaluate(RULES, evidence)
+        findings, checks, counts = evaluate(RULES, evidence)
         self._samples.add(sample_of(evidence))
         took_ms = round((perf_counter() - started_s) * 1000)
-        return Report(snapshot.taken_ms, took_ms, in_order(findings), checks)
+        return Report(snapshot.taken_ms, took_ms, in_order(findings), checks, counts)
 
     def _diagnose(
         self, cluster: Cluster, snapshot: Snapshot, candidates: dict[str, tuple[bool, int]]

@@ -117,13 +117,14 @@ class Report:
     took_ms: int
     findings: tuple[Finding, ...]
     checks: tuple[Check, ...]
+    #: The number of findings by severity, also of those beyond the maximum of a rule.
+    counts: Mapping[str, int]
 
     @property
     def verdict(self) -> Verdict:
-        worst = {finding.severity for finding in self.findings}
-        if Severity.CRITICAL in worst:
+        if self.counts[Severity.CRITICAL]:
             return Verdict.CRITICAL
-        if Severity.WARNING in worst:
+        if self.counts[Severity.WARNING]:
             return Verdict.WARNING
         return Verdict.NOT_CHECKED if self.not_checked else Verdict.HEALTHY
 
@@ -131,14 +132,6 @@ class Report:
     def not_checked(self) -> tuple[Check, ...]:
         """The rules that could not be checked, or not on all objects."""
         return tuple(check for check in self.checks if check.not_checked)
-
-    @property
-    def counts(self) -> Mapping[str, int]:
-        """The number of findings by severity; `left_out` counts those beyond the maximum."""
-        return {each.value: self.count(each) for each in Severity}
-
-    def count(self, severity: Severity) -> int:
-        return sum(finding.severity is severity for finding in self.findings)
 
     @property
     def left_out(self) -> int:

@@ -142,6 +142,13 @@ def test_the_certificates_of_brokers_and_name_servers(days: int, severity: Sever
         assert one.since_ms == (end_ms if days < 0 else None)
 
 
+def test_a_broker_of_apache_does_not_report_its_certificate() -> None:
+    answer = given.runtime()
+    apache = replace(answer, table={key: answer.table[key] for key in ("bootTimestamp", "runtime")})
+    (reason,) = reasons(brokers.certificate_expiry, evidence(snapshot(runtimes=Part((apache,)))))
+    assert reason == "broker-a The broker does not report its certificate."
+
+
 def replicating(*diffs: int) -> Part[dict[str, HARuntimeInfo]]:
     links = [
         HAConnectionRuntimeInfo(addr=f"10.0.0.{n}:1", diff=diff) for n, diff in enumerate(diffs)

@@ -14,7 +14,7 @@ from console.gateway.health.snapshot import Runtime
 from console.services.findings.finding import Finding, NotChecked, ObjectKind, Severity, Target
 from console.services.findings.rules.rule import Duration, Evidence, Results, gaps, rule
 from console.services.findings.samples import Disk, Samples
-from core_broker.remoting.bodies.inventory import GANTRY_TLS_EXPIRY_KEY
+from core_broker.remoting.bodies.inventory import GANTRY_CODES_KEY, GANTRY_TLS_EXPIRY_KEY
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -213,10 +213,13 @@ def clock_range_ms(answer: Runtime) -> tuple[int, int] | None:
 def certificate_expiry(evidence: Evidence) -> Results:
     """Certificates of Gantry brokers, and of name servers that the console reaches with TLS.
 
-    Apache's brokers do not report a certificate, and brokers without TLS have none.
+    Gantry brokers without TLS have no certificate; Apache's brokers do not report theirs.
     """
     snapshot, limits = evidence.snapshot, evidence.thresholds
     yield from gaps(snapshot.runtimes, snapshot.name_servers)
+    for each in snapshot.runtimes.value or ():
+        if GANTRY_CODES_KEY not in each.table:
+            yield NotChecked(_("The broker does not report its certificate."), label(each.ref))
     ends: list[tuple[ObjectKind, str, int]] = [
         ("broker", label(each.ref), end_ms)
         for each in snapshot.runtimes.value or ()

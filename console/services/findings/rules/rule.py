@@ -13,6 +13,7 @@ from console.services.findings.finding import (
     Check,
     Finding,
     NotChecked,
+    Severity,
 )
 from console.services.findings.samples import Samples
 from console.services.findings.thresholds import Thresholds
@@ -55,19 +56,23 @@ def rule(rule_id: str, title: Any) -> Callable[[Callable[[Evidence], Results]], 
 
 def evaluate(
     rules: Iterable[Rule], evidence: Evidence
-) -> tuple[tuple[Finding, ...], tuple[Check, ...]]:
-    """Return the findings, at most FINDINGS_PER_RULE_MAX per rule, and a check per rule."""
+) -> tuple[tuple[Finding, ...], tuple[Check, ...], Mapping[str, int]]:
+    """Return the findings, at most FINDINGS_PER_RULE_MAX per rule, a check per rule, and the number
+    of all findings by severity."""
     findings: list[Finding] = []
+    counts = {severity.value: 0 for severity in Severity}
     checks = []
     for each in rules:
         results = list(each.check(evidence))
         found = [one for one in results if isinstance(one, Finding)]
         missing = dict.fromkeys(one for one in results if isinstance(one, NotChecked))
+        for one in found:
+            counts[one.severity] += 1
         findings += found[:FINDINGS_PER_RULE_MAX]
         left_out = max(0, len(found) - FINDINGS_PER_RULE_MAX)
         reasons = tuple(missing)[:REASONS_MAX]
         checks.append(Check(each.id, each.title, len(found), left_out, reasons))
-    return tuple(findings), tuple(checks)
+    return tuple(findings), tuple(checks), counts
 
 
 def gaps(*parts: Part[Any]) -> Iterator[NotChecked]:

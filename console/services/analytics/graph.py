@@ -1,13 +1,14 @@
 """Layout of the topology graph: producer groups, topics, consumer groups in columns. Pure.
 
-Nodes of a column are ordered by the mean height of neighbours (barycenter), which keeps crossings
-few. Only the busiest nodes are drawn; the table below the drawing is longer.
+`console.frame.layered` orders the nodes of a column. Only the busiest nodes are drawn; the table
+below the drawing is longer.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from console.frame.layered import ordered_columns
 from console.services.analytics.aggregates import Edge
 
 #: Maximum number of drawn nodes.
@@ -20,8 +21,6 @@ ROW_HEIGHT: Final = 36
 TOP: Final = 28
 LINE_WIDTH_MAX: Final = 8.0
 LABEL_CHARS_MAX: Final = 28
-#: Number of ordering passes over the columns.
-SWEEPS: Final = 4
 #: Failure rates from which an edge is drawn as a warning or as bad, 0 to 1.
 WARN_RATE: Final = 0.01
 BAD_RATE: Final = 0.1
@@ -142,35 +141,18 @@ def _busiest(edges: Sequence[Edge], nodes: dict[Key, Node]) -> set[Key]:
 
 def _layout(nodes: dict[Key, Node], edges: Sequence[Edge]) -> list[list[Node]]:
     """The columns with ordered nodes; sets the height of every node."""
-    columns: list[list[Node]] = [
+    columns = [
         sorted(
-            (node for node in nodes.values() if node.column == column),
-            key=lambda node: (-node.weight, node.name or ""),
+            (key for key in nodes if key[0] == column),
+            key=lambda key: (-nodes[key].weight, key[1] or ""),
         )
         for column in range(len(COLUMN_X))
     ]
-    neighbours: dict[Key, list[Node]] = {key: [] for key in nodes}
-    for edge in edges:
-        source, target = ends_of(edge)
-        neighbours[source].append(nodes[target])
-        neighbours[target].append(nodes[source])
-    for column in columns:
-        _stack(column)
-    for sweep in range(SWEEPS):
-        for column in columns if sweep % 2 == 0 else reversed(columns):
-            column.sort(key=lambda node: _middle(node, neighbours[node.column, node.name]))
-            _stack(column)
-    return columns
-
-
-def _middle(node: Node, neighbours: Sequence[Node]) -> tuple[float, str]:
-    heights = [other.y for other in neighbours]
-    return (sum(heights) / len(heights) if heights else node.y), node.name or ""
-
-
-def _stack(column: Sequence[Node]) -> None:
-    for row, node in enumerate(column):
-        node.y = TOP + row * ROW_HEIGHT
+    ordered = ordered_columns(columns, map(ends_of, edges), lambda key: key[1] or "")
+    for column in ordered:
+        for row, key in enumerate(column):
+            nodes[key].y = TOP + row * ROW_HEIGHT
+    return [[nodes[key] for key in column] for column in ordered]
 
 
 def _width(messages: int, most: int) -> float:

@@ -16,10 +16,13 @@ from core_broker.remoting.headers import ViewBrokerStatsDataRequestHeader
 
 
 class BrokerAdmin(AdminBase):
-    async def cluster_info(self) -> ClusterInfo:
-        """Clusters, broker sets and broker addresses, as registered at a name server."""
-        answer = await self._ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
-        return decode_body(ClusterInfo, answer.body)
+    async def cluster_info(self, addr: str | None = None) -> ClusterInfo:
+        """Clusters, broker sets and broker addresses, as registered at the given name server, or
+        at the first answering name server."""
+        code = RequestCode.GET_BROKER_CLUSTER_INFO
+        if addr is None:
+            return decode_body(ClusterInfo, (await self._ask_name_server(code)).body)
+        return decode_body(ClusterInfo, (await self._ask(addr, code)).body)
 
     async def runtime_info(self, addr: str) -> dict[str, str]:
         """Runtime information of a broker under RocketMQ's names; all values are text."""

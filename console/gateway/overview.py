@@ -120,10 +120,10 @@ class Overview:
 async def overview(session: ClusterSession) -> Partial[Overview]:
     """Load, brokers, topic and group counts, lag and dead letters; None: no broker answers."""
     brokers = await session.ask(broker_rows)
-    topics, topic_failures = await _unless_down(session, topic_rows)
-    groups, group_failures = await _unless_down(session, group_rows)
-    totals, lag_failures = await _unless_down(session, group_totals)
-    letters, letter_failures = await _unless_down(session, dead_letter_totals)
+    topics, topic_failures = await unless_down(session, topic_rows)
+    groups, group_failures = await unless_down(session, group_rows)
+    totals, lag_failures = await unless_down(session, group_totals)
+    letters, letter_failures = await unless_down(session, dead_letter_totals)
     own = None if topics is None else sum(row.kind not in NOT_OWN for row in topics)
     return Partial(
         Overview(
@@ -142,7 +142,7 @@ async def overview(session: ClusterSession) -> Partial[Overview]:
     )
 
 
-async def _unless_down(
+async def unless_down(
     session: ClusterSession, question: Question[[], T]
 ) -> tuple[T | None, tuple[BrokerFailure, ...]]:
     """Return the answer and its failures; None when no broker answers."""

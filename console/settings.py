@@ -67,6 +67,7 @@ AUDIT_ROWS_MAX = 200_000
 AREAS = [
     "console.services.clusters",
     "console.services.findings",
+    "console.areas.topology",
     "console.areas.topics",
     "console.areas.groups",
     "console.areas.clients",

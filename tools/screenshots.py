@@ -37,6 +37,7 @@ RETRIES: Final = "1s 2s 3s " + " ".join(["5s"] * 15)
 #: Picture name and path of the page below the cluster.
 PAGES: Final = {
     "overview": "",
+    "topology": "topology/",
     "topics": "topics/",
     "topic": "topics/orders/",
     "groups": "groups/",

@@ -1,0 +1,1 @@
+"""The live topology of a cluster as drawing and table, for pages and REST API."""

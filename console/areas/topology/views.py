@@ -1,0 +1,103 @@
+"""The page of the live topology: a drawing, and the same objects and connections as table."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import pgettext
+
+from console.areas.topology import listing, texts
+from console.areas.topology.asking import ask_selection
+from console.areas.topology.drawing import Line, draw
+from console.areas.topology.reading import read_view
+from console.areas.topology.selection import NODES_MAX, STEPS_MAX, Selection, View
+from console.frame.pages import ClusterPage
+from console.frame.tables import TablePage, TableQuery
+from console.gateway.topology.model import NODE_KINDS
+
+#: Value of the parameter `table` for the table of connections.
+CONNECTIONS = "connections"
+#: Parameters that a new search keeps.
+KEPT = ("focus", "steps", "collapse", "system", "retry", "table", "ordering")
+
+
+@dataclass(frozen=True, slots=True)
+class KindChip:
+    """A chip that collapses or expands a kind. `value`: the parameter `collapse` after a click."""
+
+    label: Any
+    count: int
+    collapsed: bool
+    value: str | None
+
+
+class TopologyPage(ClusterPage):
+    """The topology; the page replaces drawing and table every few seconds."""
+
+    template = "topology/live.html"
+    part = "topology/live_part.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        # The page has one size of drawing: `limit` is for programs.
+        view = replace(read_view(request.GET).view, nodes_max=NODES_MAX)
+        answer, selection = ask_selection(self.cluster, view)
+        tab = CONNECTIONS if request.GET.get("table") == CONNECTIONS else ""
+        drawing = draw(selection)
+        urls = listing.links(cluster, selection.nodes)
+        return self.show(
+            title=pgettext("cluster", "Topology"),
+            answer=answer,
+            failures=answer.failures,
+            topology=answer.value,
+            view=view,
+            selection=selection,
+            drawing=drawing,
+            boxes=[
+                {
+                    "box": box,
+                    "title": texts.title_of(box.node),
+                    "url": urls.get(box.node.key, ""),
+                    "kind": texts.KIND[box.node.kind],
+                    "facts": texts.facts_of(box.node),
+                }
+                for box in drawing.boxes
+            ],
+            lines=[line_context(line) for line in drawing.lines],
+            headings=[(heading, texts.KINDS[heading.kind]) for heading in drawing.headings],
+            tab=tab,
+            page=_table(request, selection, tab),
+            links=urls,
+            chips=collapse_chips(selection, view),
+            focus_url=urls.get(view.focus, ""),
+            steps=range(1, STEPS_MAX + 1),
+            kept=[(name, request.GET[name]) for name in KEPT if name in request.GET],
+        )
+
+
+def line_context(line: Line) -> dict[str, Any]:
+    """The texts of a line."""
+    label = texts.label_of(line.edge)
+    ends = f"{texts.title_of(line.left.node)} → {texts.title_of(line.right.node)}"
+    title = f"{ends}: {label or texts.EDGE[line.edge.kind]}"
+    return {"line": line, "label": label, "title": title}
+
+
+def collapse_chips(selection: Selection, view: View) -> list[KindChip]:
+    """A chip for each kind with several shown objects."""
+    chips = []
+    for kind in NODE_KINDS:
+        collapsed = kind in view.stacked
+        if selection.counts.get(kind, 0) > 1:
+            others = view.stacked - {kind} if collapsed else view.stacked | {kind}
+            value = ",".join(each for each in NODE_KINDS if each in others) or None
+            chips.append(KindChip(texts.KINDS[kind], selection.counts[kind], collapsed, value))
+    return chips
+
+
+def _table(request: HttpRequest, selection: Selection, tab: str) -> TablePage[Any]:
+    # `q` is the filter of the selection, also of the neighbours of matching objects.
+    if tab == CONNECTIONS:
+        edges = TableQuery.read(request.GET, listing.CONNECTIONS, default="source")
+        return edges.page(listing.connection_lines(selection))
+    objects = TableQuery.read(request.GET, listing.OBJECTS, default="kind")
+    return objects.page(listing.object_lines(selection))

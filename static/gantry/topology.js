@@ -172,7 +172,17 @@
     applyZoom();
     trace();
   }
-  document.addEventListener("htmx:after:swap", refresh);
+  // A node that moves in the document loses the focus.
+  let focused = null;
+  document.addEventListener("htmx:before:swap", () => {
+    focused = svg()?.contains(document.activeElement) ? document.activeElement.id : null;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    const node = focused && document.getElementById(focused);
+    if (node && node !== document.activeElement) node.focus({ preventScroll: true });
+    focused = null;
+    refresh();
+  });
   window.addEventListener("resize", applyZoom);
   refresh();
 })();

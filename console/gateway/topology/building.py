@@ -57,6 +57,8 @@ class Sources:
     """The answers to build from.
 
     `lost`: names of the brokers that do not answer, whose values are the last known ones.
+    `current`: the lists of topics and groups are as new as the clients; with older lists, a new
+    topic would be taken for a missing one.
     `dead_letters` by group lacks groups without dead letters; None: unknown.
     """
 
@@ -69,6 +71,7 @@ class Sources:
     of_groups: GroupMeasures = field(default_factory=GroupMeasures)
     dead_letters: Mapping[str, int] | None = None
     lost: frozenset[str] = frozenset()
+    current: bool = True
     complete: bool = True
 
 
@@ -202,7 +205,7 @@ class _Builder:
                     key_of("group", group),
                     lag=lag,
                     behind=bool(lag) and self.behind.get(group, False),
-                    down=row is None,
+                    down=row is None and self._missing() == "missing",
                     stale=row is not None and self._lost(row.brokers),
                 )
 
@@ -266,7 +269,9 @@ class _Builder:
 
     def _missing(self) -> State:
         """State of an object that no answering broker has."""
-        return "unknown" if self.sources.lost or not self.sources.complete else "missing"
+        sources = self.sources
+        is_certain = sources.current and sources.complete and not sources.lost
+        return "missing" if is_certain else "unknown"
 
     def _dead_letters(self, group: str) -> int | None:
         letters = self.sources.dead_letters

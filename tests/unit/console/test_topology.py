@@ -122,6 +122,9 @@ def test_objects_that_only_clients_name_are_missing_or_unknown_in_an_outage() ->
     assert edge(found, "topic:nowhere", "group:ghosts").down
     outage = topology_of(shop(clients=clients, lost=frozenset({"b"})))
     assert node(outage, "topic:nowhere").state == "unknown"
+    older = topology_of(shop(clients=clients, current=False))
+    assert node(older, "topic:nowhere").state == "unknown", "the topic may be new"
+    assert not edge(older, "topic:nowhere", "group:ghosts").down
 
 
 def test_clients_of_groups_that_were_not_asked_are_unknown() -> None:

@@ -14,7 +14,8 @@
     │   ├── StoreCorrupt
     │   ├── StoreLocked
     │   ├── StoreFull
-    │   └── StoreReadOnly
+    │   ├── StoreReadOnly
+    │   └── TruncationRefused
     └── ClientError          the program misuses the client, for example an illegal topic name
 
 `str(error)` is one full sentence with the cause and the peer. `REFUSALS` is the only table of
@@ -295,6 +296,14 @@ class StoreReadOnly(StoreError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(f"The store accepts no messages now: {reason}.")
+
+
+class TruncationRefused(StoreError):
+    """The commit log may not be truncated to an offset."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        self.offset = offset
+        super().__init__(f"The commit log is not truncated to offset {offset}: {reason}.")
 
 
 class StoreBusy(StoreError):

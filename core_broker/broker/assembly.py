@@ -11,6 +11,7 @@ from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.saving import TableSaver
+from core_broker.broker.truncation import finish_truncation
 from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
 from core_broker.fastpath import has_kernel
@@ -284,6 +285,7 @@ def load_tables(parts: Parts) -> None:
         (ConfigTable.FILTERS, lambda content: ctx.filters.restore(content, now_ms())),
     ):
         read_config(parts.saver.path(table), restore)
+    finish_truncation(ctx, parts.saver)
     if parts.users is not None:
         parts.users.load()
     config = ctx.config

@@ -120,7 +120,12 @@ def parse_dispatch_checkpoint(data: bytes) -> DispatchCheckpoint | None:
 
 def save_dispatch_checkpoint(files: Files, path: Path, checkpoint: DispatchCheckpoint) -> None:
     """Replace Gantry's own checkpoint; the caller has synced the described state."""
-    replace_file(files, path, b"".join(_pieces(checkpoint)))
+    replace_file(files, path, encode_dispatch_checkpoint(checkpoint))
+
+
+def encode_dispatch_checkpoint(checkpoint: DispatchCheckpoint) -> bytes:
+    """Return the content of Gantry's own checkpoint."""
+    return b"".join(_pieces(checkpoint))
 
 
 def _pieces(checkpoint: DispatchCheckpoint) -> Iterator[bytes]:

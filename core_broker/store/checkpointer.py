@@ -26,6 +26,8 @@ from core_broker.store.checkpoint import (
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files, SyncFailed
 from core_broker.store.flusher import PAGE_BYTES, Flusher
+from core_broker.store.full_disk import is_disk_full
+from core_broker.store.health import Health
 from core_broker.store.io_threads import SerialExecutor
 from core_broker.store.key_index import IndexFlush
 from core_broker.store.layout import StoreParts, StorePaths
@@ -167,6 +169,19 @@ class Checkpointer:
             self._finish(taken, error)
             raise
         self._finish(taken, None)
+
+    def run_at_start(self, store_timestamp: int, health: Health) -> None:
+        """Advance the checkpoints after a recovery; on a full disk, a later tick does."""
+        if health.has_postponed:
+            self.request()
+            return
+        try:
+            self.run_now(store_timestamp)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            self.request()
+            health.set_lag(str(error))
 
     def _begin(self, store_timestamp: int) -> _Collection:
         log = self._log

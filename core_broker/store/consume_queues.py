@@ -228,6 +228,15 @@ class ConsumeQueues:
                 self._topics.setdefault(topic, {})[queue.queue_id] = queue
         return flaws
 
+    def close(self) -> None:
+        """Close and forget all queues before a second `load`; queue objects become invalid."""
+        for queue in self:
+            queue.forget_all()
+        self.removals += 1
+        self.dirty_paths.clear()
+        for each in (self._topics, self._appended, self._unwritten, self._full):
+            each.clear()
+
     def remove(self, topic: str, queue_id: int) -> Path | None:
         """Remove a queue; return the folder, for the caller to move or remove."""
         queue = self.get(topic, queue_id)

@@ -9,6 +9,7 @@ where an older empty one begins, and then writes messages of the new epoch under
 here the new epoch takes the place of the empty one.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -73,14 +74,11 @@ class EpochCache:
 
     def at(self, offset: int) -> EpochEntry | None:
         """Return the epoch that wrote the byte at an offset; None before the first epoch."""
-        return next(
-            (
-                each
-                for each in self._entries(OPEN_END)
-                if each.start_offset <= offset < each.end_offset
-            ),
-            None,
-        )
+        number = bisect_right(self._starts, offset, key=_start_of)
+        if not number:
+            return None
+        end = self._starts[number][1] if number < len(self._starts) else OPEN_END
+        return EpochEntry(*self._starts[number - 1], end)
 
     def get(self, epoch: int) -> EpochEntry | None:
         """Return one epoch; None when unknown."""
@@ -124,6 +122,10 @@ class EpochCache:
         is_changed = starts != self._starts
         self._starts = starts
         return is_changed
+
+
+def _start_of(entry: tuple[int, int]) -> int:
+    return entry[1]
 
 
 def consistent_point(own: EpochCache, own_end: int, master: EpochCache, master_end: int) -> int:

@@ -216,6 +216,7 @@ class KeyIndex:
         for each in self._all:
             each.file.close()
         self._all.clear()
+        self._filled.clear()
 
     def _remove(self, file: IndexFile) -> None:
         file.file.close()

@@ -3,9 +3,10 @@
     storePathRootDir/commitlog/00000000000000000000 …      storePathCommitLog, if set
     storePathRootDir/consumequeue/TOPIC/QUEUE_ID/00000000000000000000 …
     storePathRootDir/index/yyyyMMddHHmmssSSS …
-    storePathRootDir/checkpoint   abort   lock   dispatchCheckpoint.json   trash/
+    storePathRootDir/checkpoint   abort   lock   epochFileCheckpoint
+    storePathRootDir/dispatchCheckpoint.json   truncation.json   trash/
 
-All files but the last two are RocketMQ's, as in StorePathConfigHelper.
+All files but the last three are RocketMQ's, as in StorePathConfigHelper.
 """
 
 from dataclasses import dataclass
@@ -58,6 +59,16 @@ class StorePaths:
     def dispatch_checkpoint(self) -> Path:
         """Gantry's own checkpoint."""
         return self.root / "dispatchCheckpoint.json"
+
+    @property
+    def epochs(self) -> Path:
+        """The epochs of the commit log (epoch_file.py)."""
+        return self.root / "epochFileCheckpoint"
+
+    @property
+    def truncation(self) -> Path:
+        """Exists while a truncation is under way (truncation.py)."""
+        return self.root / "truncation.json"
 
     @property
     def abort(self) -> Path:

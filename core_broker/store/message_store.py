@@ -19,7 +19,6 @@ from core_broker.store.abort_file import write_abort_file
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import DiskFiles, Files
 from core_broker.store.flusher import FlushCallback
-from core_broker.store.full_disk import is_disk_full
 from core_broker.store.io_threads import ExecutorMaker, IoThread
 from core_broker.store.key_query import query_result
 from core_broker.store.property_filter import PropertyFilter
@@ -36,6 +35,7 @@ from core_broker.store.results import (
 )
 from core_broker.store.stats import StoreStats
 from core_broker.store.store_lock import Lock
+from core_broker.store.truncator import Truncator
 from core_broker.store.workers import Workers
 
 #: Interval of `tick`, seconds.
@@ -87,6 +87,8 @@ class MessageStore:
         #: Writes the log of a slave.
         self.replica = Replica(workers)
         self._checkpointer = workers.checkpointer
+        #: Truncates the paused store; `start` needs a finished truncation.
+        self.truncator = Truncator(workers, self._files)
         self._postponed = workers.postponed
         self._retention = workers.retention
         self._unit_check, self._repairs = workers.unit_check, workers.repairs
@@ -112,6 +114,7 @@ class MessageStore:
         self._files.make_dir(self._paths.root)
         self._lock = self._files.lock(self._paths.lock)
         try:
+            self.truncator.resume()
             recovered = Recovery(
                 self._parts,
                 self._dispatcher,
@@ -126,13 +129,19 @@ class MessageStore:
             check_recent_units(self._parts, self._unit_check, self._repairs.replace)
             self._postponed.attempt(self._log.prepare, self._log.activate)
             if recovered.must_checkpoint:
-                self._checkpoint()
+                timestamp = self._appender.store_timestamp
+                self._checkpointer.run_at_start(timestamp, self._health)
         except BaseException:
             self._release()
             raise
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start to accept messages on this event loop; on a full disk, start to serve reads."""
+        """Start to accept messages on this event loop; on a full disk, start to serve reads.
+
+        Raises StoreReadOnly while a truncation is unfinished.
+        """
+        if self.truncator.pending is not None:
+            raise StoreReadOnly("a truncation of the commit log is unfinished")
         self._postponed.attempt(partial(write_abort_file, self._files, self._paths.abort))
         for executor in self._executors:
             executor.start(loop)
@@ -142,23 +151,8 @@ class MessageStore:
         if not self._health.has_postponed:
             self._preallocator.advance()
 
-    def _checkpoint(self) -> None:
-        """Advance the checkpoints after a recovery; on a full disk, a later tick does."""
-        if self._health.has_postponed:
-            self._checkpointer.request()
-            return
-        try:
-            self._checkpointer.run_now(self._appender.store_timestamp)
-        except OSError as error:
-            if not is_disk_full(error):
-                raise
-            self._checkpointer.request()
-            self._health.set_lag(str(error))
-
-    def close(self) -> None:
-        """Write and sync all data, and release the folder. Waits for the disk."""
-        if self._lock is None:
-            return
+    def pause(self) -> None:
+        """Write and flush all data, and stop until `start`; waits for the disk."""
         if self._timer is not None:
             self._timer.cancel()
         try:
@@ -170,6 +164,19 @@ class MessageStore:
         for executor in self._executors:
             executor.close()
         self._flusher.flush()
+
+    def reload(self) -> None:
+        """Load the paused store again; errors as in `load`, the store is then closed."""
+        self._release()
+        self._queues.close()
+        self._retention.finish()
+        self.load()
+
+    def close(self) -> None:
+        """Write and sync all data, and release the folder. Waits for the disk."""
+        if self._lock is None:
+            return
+        self.pause()
         try:
             if not (self._health.has_failed or self._health.has_postponed):
                 self._dispatcher.settle()

@@ -192,6 +192,14 @@ class Retention:
             return
         self._to_unlink.extend(queue.forget(first) for first in queue.removable())
 
+    def finish(self) -> None:
+        """Delete the files of removed segments now, so that no `load` finds them again."""
+        self._to_trim.clear()
+        while self._to_unlink:
+            self._files.remove(self._to_unlink[0])
+            self._files.sync_dir(self._to_unlink[0].parent)
+            self._to_unlink.popleft()
+
     def trash(self, folder: Path) -> None:
         """Delete a folder in `trash`."""
         self._executor.submit(lambda: self._files.remove_tree(folder), _report)

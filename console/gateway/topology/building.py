@@ -8,9 +8,9 @@ from console.gateway.clients import AllClients, ConnectedClient
 from console.gateway.groups.listing import GroupRow
 from console.gateway.groups.metrics import GroupMetrics
 from console.gateway.metrics import sum_known
-from console.gateway.topics.listing import TopicRow
+from console.gateway.topics.listing import TopicRow, topic_kind
 from console.gateway.topology.model import NODE_KINDS, Edge, Node, State, Topology, key_of
-from core_broker.message.topics import DLQ_PREFIX, is_system_group, is_system_topic
+from core_broker.message.topics import DLQ_PREFIX, is_system_group
 
 #: Producer groups that clients open by themselves, for the messages that a consumer sends back and
 #: for traces: RocketMQ's MixAll.CLIENT_INNER_PRODUCER_GROUP, TraceConstants.GROUP_NAME_PREFIX.
@@ -230,8 +230,15 @@ class _Builder:
     def _topic(self, name: str) -> Node:
         row = self.topics.get(name)
         if row is None:
-            is_system = is_system_topic(name)
-            return Node("topic", name, self._missing(), system=is_system, has_page=False)
+            kind = topic_kind(name, (), frozenset())
+            return Node(
+                "topic",
+                name,
+                self._missing(),
+                system=kind == "system",
+                topic_kind=kind,
+                has_page=False,
+            )
         rates = self.sources.of_topics.put_rates.get(name, {})
         is_stale = self._lost(row.brokers)
         now = [rate for broker, rate in rates.items() if broker not in self.sources.lost]

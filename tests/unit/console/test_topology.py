@@ -127,6 +127,11 @@ def test_objects_that_only_clients_name_are_missing_or_unknown_in_an_outage() ->
     assert not edge(older, "topic:nowhere", "group:ghosts").down
 
 
+def test_a_retry_topic_that_only_clients_name_is_a_retry_topic() -> None:
+    clients = AllClients((client("c", {"ghosts": ("%RETRY%ghosts",)}),), 0)
+    assert node(topology_of(shop(clients=clients)), "topic:%RETRY%ghosts").is_retry
+
+
 def test_clients_of_groups_that_were_not_asked_are_unknown() -> None:
     sources = shop(of_groups=GroupMeasures(), clients=AllClients((), 3))
     billing = node(topology_of(sources), "group:billing")

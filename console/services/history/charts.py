@@ -72,7 +72,7 @@ CHARTS: Final[dict[Scope, tuple[Chart, ...]]] = {
         Chart(_("Produce latency p99"), PEAK, ("send_p99_ms",), "max", "ms"),
     ),
 }
-ONLY: Final[Mapping[str, Chart]] = {"dead_letters": DEAD_LETTERS}
+SINGLE: Final[Mapping[str, Chart]] = {"dead_letters": DEAD_LETTERS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Section:
 
 
 def section_of(
-    cluster: str, scope: Scope, name: str, params: Mapping[str, str], *, number: int = 0, only: str
+    cluster: str, scope: Scope, name: str, params: Mapping[str, str], *, number: int = 0, chart: str
 ) -> Section:
     """Return the charts of a name; `number` is the id of a broker process.
 
@@ -122,7 +122,7 @@ def section_of(
     )
     api = reverse("api-history", kwargs={"cluster": cluster})
     kept = [(key, value) for key, value in params.items() if key not in (RANGE, BEGIN, END)]
-    charts = (ONLY[only],) if only else CHARTS[scope]
+    charts = (SINGLE[chart],) if chart else CHARTS[scope]
     return Section(
         scope=scope,
         charts=[_drawn(chart, scope, api, {**selector, **limits}) for chart in charts],

@@ -13,11 +13,11 @@ register = template.Library()
 
 @register.inclusion_tag("history/charts.html", takes_context=True)
 def history_charts(
-    context: RequestContext, scope: Scope, name: str = "", number: int = 0, only: str = ""
+    context: RequestContext, scope: Scope, name: str = "", number: int = 0, chart: str = ""
 ) -> dict[str, Any]:
-    """Render the charts of a name over the range of the page's address; `only` names one chart."""
+    """Render the charts of a name over the range of the page's address, or one `chart` only."""
     request = context["request"]
     section = section_of(
-        context["cluster"].name, scope, name, request.GET.dict(), number=number, only=only
+        context["cluster"].name, scope, name, request.GET.dict(), number=number, chart=chart
     )
     return {"section": section, "request": request}

@@ -13,6 +13,7 @@ from console.frame.areas import AreaConfig
 class AccountsConfig(AreaConfig):
     name = "console.accounts"
     label = "accounts"
+    resource = "users"
     title = _("Users")
     icon = "users"
     scope = "console"

@@ -4,6 +4,7 @@ Passwords and tokens are returned once for display; the database stores only has
 """
 
 import secrets
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from knox.models import AuthToken
 from console.accounts.models import SignIn, TokenFacts
 from console.accounts.sessions import end
 from console.frame.access import Role, role_of
+from console.frame.permissions import Permission, not_covered
 from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
 
 PASSWORD_BYTES = 15
@@ -26,6 +28,8 @@ USERS_MAX = 1_000
 TOKENS_PER_USER_MAX = 20
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 3_650
+#: Maximum number of permissions in an error message.
+BEYOND_SHOWN_MAX = 10
 
 
 def create_user(name: str, role: Role) -> tuple[User, str]:
@@ -91,11 +95,17 @@ def reset_password(user: User) -> str:
 
 
 def issue_token(
-    user: User, name: str, role: Role, days: int, *, within: Role | None = None
+    user: User,
+    name: str,
+    role: Role,
+    days: int,
+    *,
+    within: Role | None = None,
+    permissions: Sequence[Permission] = (),
 ) -> tuple[TokenFacts, str]:
     """Create a token; return token facts and text.
 
-    The role is limited by the user's role and `within`.
+    The role is limited by the user's role and `within`, the permissions by the role.
     """
     most = role_of(user)
     if most is None:
@@ -106,6 +116,15 @@ def issue_token(
                 _("The role of the token can be {role} at most."), role=(within or most).label
             )
         )
+    if beyond := not_covered(permissions, role.permissions):
+        listed = ", ".join(str(each) for each in beyond[:BEYOND_SHOWN_MAX])
+        raise Unusable(
+            format_lazy(
+                _("The role {role} does not have these permissions: {permissions}"),
+                role=role.label,
+                permissions=listed,
+            )
+        )
     AuthToken.objects.filter(user=user, expiry__lt=timezone.now()).delete()
     if AuthToken.objects.filter(user=user).count() >= TOKENS_PER_USER_MAX:
         raise NotAllowedNow(
@@ -114,7 +133,8 @@ def issue_token(
         )
     with transaction.atomic():
         token, text = AuthToken.objects.create(user, expiry=timedelta(days=days))
-        facts = TokenFacts.objects.create(token=token, name=name, role=role)
+        texts = [str(each) for each in permissions]
+        facts = TokenFacts.objects.create(token=token, name=name, role=role, permissions=texts)
     return facts, text
 
 

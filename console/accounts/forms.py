@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
@@ -11,8 +12,13 @@ from console.accounts.models import TOKEN_NAME_CHARS_MAX
 from console.accounts.zones import zone_names
 from console.frame.access import Role
 from console.frame.forms import TablerForm, dress
+from console.frame.permissions import PERMISSIONS_MAX, UnusablePermission, read_permissions
+from console.frame.targets import resources
 
 USERNAME_CHARS_MAX = 150
+#: Longest permission: resource, action and two patterns.
+PERMISSION_CHARS_MAX = 600
+PERMISSION_EXAMPLES = "topics:read\ngroups:write:payment-*@local"
 
 
 class SignInForm(AuthenticationForm):
@@ -45,6 +51,24 @@ class UserForm(RoleForm):
         self.fields["username"].widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
 
 
+class PermissionsField(forms.CharField):
+    """One permission per line; the value is a tuple of `Permission`."""
+
+    widget = forms.Textarea
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            label=_("Permissions"), max_length=PERMISSIONS_MAX * PERMISSION_CHARS_MAX, **kwargs
+        )
+        self.widget.attrs |= {"rows": 4, "spellcheck": "false", "placeholder": PERMISSION_EXAMPLES}
+
+    def clean(self, value: Any) -> Any:
+        try:
+            return read_permissions(super().clean(value).splitlines(), resources())
+        except UnusablePermission as fault:
+            raise ValidationError(str(fault)) from fault
+
+
 class TokenForm(TablerForm):
     """A new token of the current user, with at most the user's role."""
 
@@ -54,6 +78,13 @@ class TokenForm(TablerForm):
         help_text=_("Purpose of the token, to identify the token later."),
     )
     role = forms.ChoiceField(label=_("Role"))
+    permissions = PermissionsField(
+        required=False,
+        help_text=_(
+            "Optional: one permission per line, as resource:action[:names][@cluster]. Without a "
+            "permission, the token may do everything that the role allows."
+        ),
+    )
     days = forms.IntegerField(
         label=_("Valid for, days"),
         min_value=1,

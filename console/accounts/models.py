@@ -28,14 +28,17 @@ class Profile(models.Model):
 
 
 class TokenFacts(models.Model):
-    """Name, role and last use of an API token. Knox stores the token, as a hash only."""
+    """Name, rights and last use of an API token. Knox stores the token, as a hash only."""
 
     token = models.OneToOneField(
         "knox.AuthToken", models.CASCADE, primary_key=True, related_name="facts"
     )
     name = models.CharField(max_length=TOKEN_NAME_CHARS_MAX)
     role = models.CharField(max_length=16, choices=Role.choices)
+    #: Texts of `console.frame.permissions`; empty: everything that the role allows.
+    permissions = models.JSONField(default=list, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    last_used_from = models.CharField(max_length=64, blank=True)
 
     class Meta:
         verbose_name = _("API token")

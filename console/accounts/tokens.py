@@ -13,10 +13,11 @@ from console.accounts.models import Profile
 from console.audit.recording import audited
 from console.frame.access import Need, Role, needs, role_of
 from console.frame.pages import Crumb, Page
+from console.frame.targets import resources
 from console.gateway import GatewayError
 
 
-@needs(Need.READ)
+@needs(Need.SIGNED_IN)
 class TokensPage(Page):
     """The user's API tokens. A new token is shown only in the response to the form."""
 
@@ -35,10 +36,18 @@ class TokensPage(Page):
         given = form.cleaned_data
         role, days = Role(given["role"]), given["days"]
         target = f"{request.user.get_username()}/{given['name']}"
+        permissions = given["permissions"]
         try:
             with audited(request, "token.create", target=target) as entry:
-                _facts, text = changes.issue_token(request.user, given["name"], role, days)  # type: ignore[arg-type]
-                entry.after = {"role": role, "days": days}
+                _facts, text = changes.issue_token(
+                    request.user,  # type: ignore[arg-type]
+                    given["name"],
+                    role,
+                    days,
+                    permissions=permissions,
+                )
+                listed = [str(each) for each in permissions]
+                entry.after = {"role": role, "days": days, "permissions": listed}
         except GatewayError as refusal:
             form.add_error(None, f"{refusal.detail} {refusal.hint}")
             return self.form(request, form, status=refusal.status)
@@ -68,13 +77,14 @@ class TokensPage(Page):
             crumbs=[Crumb(_("API tokens"))],
             status=status,
             form=form,
+            resources=resources(),
             tokens=changes.tokens_of(request.user),
-            example=request.build_absolute_uri(reverse("api-clusters")),
+            example=request.build_absolute_uri(reverse("api-whoami")),
             **more,
         )
 
 
-@needs(Need.READ)
+@needs(Need.SIGNED_IN)
 class ZonePage(Page):
     """The user's time zone for display. Display settings are not audited."""
 

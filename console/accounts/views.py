@@ -54,7 +54,7 @@ def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
     return response
 
 
-@needs(Need.READ)
+@needs(Need.SIGNED_IN)
 class PasswordPage(PasswordChangeView):
     template_name = "accounts/password.html"
     http_method_names = ["get", "head", "options", "post"]

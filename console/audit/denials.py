@@ -7,12 +7,13 @@ from django.http import HttpRequest
 
 from console.audit.recording import facts_of, write_row
 from console.frame.access import Need
+from console.frame.permissions import Target
 
 #: URL arguments that name the target of a request; the last match wins.
 TARGETS = ("broker", "topic", "group", "client", "number", "offset_msg_id", "user", "name")
 
 
-def record_denial(request: HttpRequest, need: Need, **_signal: Any) -> None:
+def record_denial(request: HttpRequest, need: Need, target: Target, **_signal: Any) -> None:
     """Record a denied request under the requested action."""
     match = request.resolver_match
     arguments: Mapping[str, Any] = match.kwargs if match else {}
@@ -22,7 +23,7 @@ def record_denial(request: HttpRequest, need: Need, **_signal: Any) -> None:
         "denied",
         cluster=str(arguments.get("cluster", ""))[:64],
         target=named[-1] if named else "",
-        reason=f"needs {need.value}",
+        reason=f"needs {target.resource}:{need.value}",
         **facts_of(request),
     )
 

@@ -4,7 +4,7 @@ As in Classic, a failed call answers HTTP 200 with status -1 and the cause in `e
 Classic, a missing sign-in answers 401 and a missing permission 403, with the same body.
 """
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -37,7 +37,13 @@ class ClassicCall(APIView):
     schema = None
     #: False for calls without a cluster request.
     asks_cluster = True
+    cluster_in_query = True
+    access_resource: ClassVar[str]
     cluster: Cluster
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.access_resource = cls.__module__.rpartition(".")[2]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

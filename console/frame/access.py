@@ -1,15 +1,17 @@
 """Access control of pages, REST resources and feeds. Nothing is open by default.
 
-A request needs OPEN (no sign-in), READ, WRITE or ADMIN. A view declares the need with
-`@needs(...)`; by default, safe methods need READ and other methods WRITE. Each account has one role
-in the database: a viewer may read, an operator may also write, an administrator may do everything.
-An API token has its own role, limited by the role of the token's owner.
+A request needs OPEN (no sign-in), SIGNED_IN, READ, WRITE or ADMIN. A view declares the need with
+`@needs(...)`; by default, safe methods need READ and other methods WRITE. The need and the target
+of the request (`targets.py`) are compared with permissions (`permissions.py`). Each account has one
+role in the database: a viewer may read, an operator may also write, an administrator may do
+everything. An API token has its own role and optionally a list of permissions; the rights of the
+token's owner limit both.
 
 When the role of a signed-in user does not allow a request, the signal `access_denied` is sent.
 `console.audit` records an audit row for each signal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import urlencode
@@ -26,9 +28,12 @@ from django.utils.translation import gettext_lazy
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from console.frame.permissions import Action, Permission, Scope, Target, first_allowing
+from console.frame.targets import owner_of, target_of
+
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Sent for each request that a role does not allow, with `request`, `user` and `need` (a Need).
+#: Sent for each request that a role does not allow, with `request`, `user`, `need` and `target`.
 access_denied = Signal()
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -36,6 +41,8 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 class Need(Enum):
     OPEN = "open"
+    #: Every account, whatever its role: the pages of the own account.
+    SIGNED_IN = "signed-in"
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
@@ -56,6 +63,10 @@ class Role(models.TextChoices):
     def meaning(self) -> str:
         return str(_MEANINGS[self])
 
+    @property
+    def permissions(self) -> tuple[Permission, ...]:
+        return (_PERMISSIONS[self],)
+
     def within(self, other: "Role") -> "Role":
         """Return the role with fewer rights."""
         return min(self, other, key=lambda role: role.rank)
@@ -72,6 +83,11 @@ _MEANINGS = {
     ),
 }
 _LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.ADMINISTRATOR}
+_PERMISSIONS = {
+    Role.VIEWER: Permission("*", Action.READ),
+    Role.OPERATOR: Permission("*", Action.WRITE),
+    Role.ADMINISTRATOR: Permission("*", Action.ALL),
+}
 
 
 def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
@@ -88,12 +104,30 @@ def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
     return own if of_token is None else own.within(of_token)
 
 
-def may(user: AbstractBaseUser | AnonymousUser | None, need: Need) -> bool:
-    """Return True when the user's role satisfies the need. Only this function compares the two."""
+def layers_of(user: AbstractBaseUser | AnonymousUser | None) -> list[Sequence[Permission]]:
+    """Return the lists of permissions that must each allow a request; empty without an account.
+
+    The account comes first; a token adds its role and its own permissions.
+    """
+    role = role_of(user)
+    if role is None:
+        return []
+    layers: list[Sequence[Permission]] = [role.permissions]
+    of_token: Sequence[Permission] | None = getattr(user, "token_permissions", None)
+    return layers if of_token is None else [*layers, of_token]
+
+
+def may(user: AbstractBaseUser | AnonymousUser | None, need: Need, target: Target) -> bool:
+    """Return True when every layer of the user's permissions allows the need. Only this function
+    decides.
+    """
     if need is Need.OPEN:
         return True
-    role = role_of(user)
-    return role is not None and role.rank >= _LEAST[need].rank
+    layers = layers_of(user)
+    if need is Need.SIGNED_IN:
+        return bool(layers)
+    action = Action(need.value)
+    return bool(layers) and all(first_allowing(layer, action, target) for layer in layers)
 
 
 def needs(need: Need) -> Callable[[View], View]:
@@ -108,7 +142,7 @@ def needs(need: Need) -> Callable[[View], View]:
 
 def need_of(view: object, method: str | None) -> Need:
     """Return the declared need of `view`, else the default need of the HTTP method."""
-    owner = getattr(view, "view_class", None) or getattr(view, "cls", None) or view
+    owner = owner_of(view)
     handler = getattr(owner, (method or "").lower(), None)
     for declared in (getattr(handler, "need", None), getattr(owner, "need", None)):
         if isinstance(declared, Need):
@@ -132,12 +166,14 @@ class AccessMiddleware:
     ) -> HttpResponse | None:
         if hasattr(view, "cls"):  # a REST resource
             return None
-        need = need_of(view, request.method)
-        if may(request.user, need):
+        need, target = need_of(view, request.method), target_of(view, kwargs, request.GET)
+        if may(request.user, need, target):
             return None
         if request.user.is_authenticated and request.user.is_active:
-            access_denied.send(AccessMiddleware, request=request, user=request.user, need=need)
-            context = {"title": _("Not allowed"), "reason": why_not(request.user, need)}
+            denied = {"request": request, "user": request.user, "need": need, "target": target}
+            access_denied.send(AccessMiddleware, **denied)
+            reason = why_not(request.user, need, target)
+            context = {"title": _("Not allowed"), "reason": reason}
             return render(request, "errors/forbidden.html", context, status=403)
         return to_sign_in(request)
 
@@ -154,15 +190,24 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{login}?{urlencode({'next': target})}")
 
 
-def why_not(user: AbstractBaseUser | AnonymousUser, need: Need) -> str:
-    """Return one sentence with the required role and the user's role."""
+def why_not(user: AbstractBaseUser | AnonymousUser, need: Need, target: Target) -> str:
+    """Return one sentence with the required and the present rights."""
     role = role_of(user) or Role.VIEWER
+    if need in _LEAST and role.rank >= _LEAST[need].rank:  # the token's own permissions deny
+        wanted = Permission(target.resource or "*", Action(need.value), _shown(target.name))
+        return _("The API token does not have the permission %(permission)s.") % {
+            "permission": wanted,
+        }
     return _(
         "Required role: %(least)s; your role: %(role)s. An administrator can change roles."
     ) % {
         "least": _LEAST[need].label,
         "role": role.label,
     }
+
+
+def _shown(name: str | Scope) -> str:
+    return "*" if isinstance(name, Scope) else name
 
 
 class ApiAccess(BasePermission):
@@ -172,9 +217,12 @@ class ApiAccess(BasePermission):
 
     def has_permission(self, request: Request, view: object) -> bool:
         need = need_of(view, request.method)
-        if may(request.user, need):
+        arguments: dict[str, Any] = getattr(view, "kwargs", {})
+        target = target_of(type(view), arguments, request.query_params)
+        if may(request.user, need, target):
             return True
         if request.user.is_authenticated:
-            access_denied.send(ApiAccess, request=request._request, user=request.user, need=need)
-            self.message = why_not(request.user, need)
+            denied = {"request": request._request, "user": request.user, "need": need}
+            access_denied.send(ApiAccess, **denied, target=target)
+            self.message = why_not(request.user, need, target)
         return False

@@ -39,6 +39,10 @@ class AreaConfig(AppConfig):
     #: Need that a user must satisfy to see the navigation entry: a value of
     #: `console.frame.access.Need`.
     need: str = "read"
+    #: Resource of the permissions for the area (`console.frame.permissions`); default: the label.
+    resource: str = ""
+    #: URL arguments with the name that a permission is compared with.
+    name_arguments: tuple[str, ...] = ()
     #: False for an area that users reach from pages of other areas.
     in_navigation: bool = True
     #: Name of the page behind the navigation entry.
@@ -52,6 +56,7 @@ class AreaConfig(AppConfig):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.default = True
+        cls.resource = cls.resource or getattr(cls, "label", "")
 
     @property
     def entry(self) -> str:

@@ -27,7 +27,9 @@ from django.utils.translation import gettext as _
 from django.views import View
 
 from console.frame.access import Need, may, role_of
-from console.frame.areas import areas
+from console.frame.areas import AreaConfig, areas
+from console.frame.permissions import Scope, Target
+from console.frame.targets import target_of
 from console.gateway import BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
 from console.gateway.engine.questions import Question
 
@@ -100,7 +102,8 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     cluster = _cluster_of(request)
     here = match.app_names[0] if match and match.app_names else ""
     user = getattr(request, "user", None)
-    visible = [area for area in areas() if may(user, Need(area.need))]
+    visible = [area for area in areas() if may_enter(user, area, cluster)]
+    target = target_of(match.func, match.kwargs, request.GET) if match else Target("")
     entry = next((area.entry for area in visible if area.label == here), here)
     return {
         "nav_areas": [
@@ -123,13 +126,28 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
         "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),
         "role": role_of(user),
-        "may_write": may(user, Need.WRITE),
-        "may_administer": may(user, Need.ADMIN),
+        "may_write": may(user, Need.WRITE, target),
+        "may_administer": may(user, Need.ADMIN, target),
         "now_ms": now_ms(),
         "theme": theme_of(request),
         "themes": THEMES,
         "languages": settings.LANGUAGES,
     }
+
+
+def may_enter(user: Any, area: AreaConfig, cluster: str | None) -> bool:
+    """True when the user may open some page of the area, in the cluster or without cluster."""
+    place = Scope.EVERY if area.scope == "console" else cluster or Scope.SOME
+    return may(user, Need(area.need), Target(area.resource, place, Scope.SOME))
+
+
+def readable_clusters(user: Any) -> list[Cluster]:
+    """Return the clusters whose overview the user may read."""
+    return [
+        cluster
+        for cluster in gateway.clusters()
+        if may(user, Need.READ, Target("clusters", cluster.name, Scope.SOME))
+    ]
 
 
 def _cluster_of(request: HttpRequest) -> str | None:

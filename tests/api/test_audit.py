@@ -64,7 +64,7 @@ def test_a_page_leaves_the_same_row_and_a_refused_form_too(
     done, denied = rows(action="topic.create")
     assert (done.result, done.via, done.role) == ("done", "page", "operator")
     assert done.after["write_queues"] == 2
-    assert (denied.result, denied.role, denied.reason) == ("denied", "viewer", "needs write")
+    assert (denied.result, denied.role, denied.reason) == ("denied", "viewer", "needs topics:write")
 
 
 def test_what_the_cluster_refuses_is_a_failed_row_with_its_reason(api: Api) -> None:

@@ -8,6 +8,8 @@ from console.frame.areas import AreaConfig
 class AclAccountsConfig(AreaConfig):
     name = "console.areas.acl_accounts"
     label = "acl_accounts"
+    resource = "acl"
+    name_arguments = ("acl_account", "name")
     title = _("Accounts (ACL 1.0)")
     icon = "shield-lock"
     need = "admin"

@@ -8,6 +8,8 @@ from console.frame.areas import AreaConfig
 class AclUsersConfig(AreaConfig):
     name = "console.areas.acl_users"
     label = "acl_users"
+    resource = "acl"
+    name_arguments = ("acl_user", "name")
     title = _("Access control")
     icon = "shield-lock"
     need = "admin"

@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class ClientsConfig(AreaConfig):
     name = "console.areas.clients"
     label = "clients"
+    name_arguments = ("client",)
     title = _("Clients")
     icon = "plug"
 

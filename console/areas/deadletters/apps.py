@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class DeadLettersConfig(AreaConfig):
     name = "console.areas.deadletters"
     label = "deadletters"
+    name_arguments = ("group",)
     title = _("Dead letters")
     icon = "skull"
 

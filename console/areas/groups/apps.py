@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class GroupsConfig(AreaConfig):
     name = "console.areas.groups"
     label = "groups"
+    name_arguments = ("group", "name")
     title = _("Groups")
     icon = "users"
 

@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class MessagesConfig(AreaConfig):
     name = "console.areas.messages"
     label = "message"
+    resource = "messages"
     title = _("Messages")
     icon = "messages"
 

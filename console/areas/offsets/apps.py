@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class OffsetsConfig(AreaConfig):
     name = "console.areas.offsets"
     label = "offsets"
+    name_arguments = ("group",)
     title = _("Offset resets")
     icon = "arrow-back-up"
     in_navigation = False

@@ -8,6 +8,7 @@ from console.frame.areas import AreaConfig
 class TopicsConfig(AreaConfig):
     name = "console.areas.topics"
     label = "topics"
+    name_arguments = ("topic", "name")
     title = _("Topics")
     icon = "stack-2"
 

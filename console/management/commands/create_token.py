@@ -12,11 +12,13 @@ from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, issue_t
 from console.accounts.models import TOKEN_NAME_CHARS_MAX
 from console.audit.recording import audited_as
 from console.frame.access import Role, role_of
+from console.frame.permissions import UnusablePermission, read_permissions
+from console.frame.targets import resources
 from console.gateway import GatewayError
 
 
 class Command(BaseCommand):
-    help = "Print a new token for USER; send it as “Authorization: Token …”."
+    help = "Print a new token for USER; send it as “Authorization: Bearer …”."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("user", metavar="USER")
@@ -28,6 +30,13 @@ class Command(BaseCommand):
         )
 
         parser.add_argument("--role", choices=Role.values, help="default: the user's role")
+        parser.add_argument(
+            "--permission",
+            action="append",
+            default=[],
+            metavar="RESOURCE:ACTION[:NAMES][@CLUSTER]",
+            help="limit the token to this permission; may be repeated",
+        )
         parser.add_argument("--name", default="command line", help="purpose of the token")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -45,9 +54,16 @@ class Command(BaseCommand):
         own = role_of(user) or Role.VIEWER
         role = Role(options["role"]) if options["role"] else own
         try:
+            permissions = read_permissions(options["permission"], resources())
+        except UnusablePermission as fault:
+            raise CommandError(f"--permission {fault}") from fault
+        try:
             with audited_as(user, "token.create", target=f"{user}/{options['name']}") as entry:
-                _facts, token = issue_token(user, options["name"], role, days)
-                entry.after = {"role": role, "days": days}
+                _facts, token = issue_token(
+                    user, options["name"], role, days, permissions=permissions
+                )
+                listed = [str(each) for each in permissions]
+                entry.after = {"role": role, "days": days, "permissions": listed}
         except GatewayError as refusal:
             raise CommandError(f"{refusal.detail} {refusal.hint}".strip()) from refusal
         self.stdout.write(token)

@@ -9,7 +9,8 @@ from rest_framework.response import Response
 
 from console.api.serializers import AnsweredSerializer, FailureSerializer
 from console.api.views import ClusterResource, DeclaredParameters, told_with
-from console.gateway import gateway
+from console.frame.pages import readable_clusters
+from console.frame.permissions import Scope
 from console.gateway.brokers.listing import broker_details, broker_rows, name_servers
 from console.gateway.overview import overview
 from console.services.clusters.forgetting import Forgetting
@@ -200,9 +201,11 @@ class SampleSerializer(serializers.Serializer[Any]):
 class ClusterList(DeclaredParameters):
     """The clusters in the settings of the console; the list sends no request to a cluster."""
 
+    access_clusters = Scope.SOME
+
     @extend_schema(responses=ClusterNameSerializer(many=True))
     def get(self, request: Request) -> Response:
-        clusters = gateway.clusters()
+        clusters = readable_clusters(request.user)
         return Response(ClusterNameSerializer(clusters, many=True).data)
 
 

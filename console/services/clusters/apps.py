@@ -10,6 +10,7 @@ from console.gateway.brokers.listing import broker_rows
 class ClustersConfig(AreaConfig):
     name = "console.services.clusters"
     label = "clusters"
+    name_arguments = ("broker",)
     title = _("Cluster")
     icon = "activity"
     start = "overview"

@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.environment import ClusterMark
-from console.frame.pages import ClusterPage, Crumb, Page
-from console.gateway import Answer, Cluster, GatewayError, gateway
+from console.frame.pages import ClusterPage, Crumb, Page, readable_clusters
+from console.frame.permissions import Scope
+from console.gateway import Answer, Cluster, GatewayError
 from console.gateway.brokers.listing import (
     BrokerDetail,
     broker_details,
@@ -51,9 +52,10 @@ class HomePage(Page):
     """All clusters; with a single cluster, redirects to the overview of the cluster."""
 
     template = "clusters/home.html"
+    access_clusters = Scope.SOME
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        clusters = gateway.clusters()
+        clusters = readable_clusters(request.user)
         if len(clusters) == 1:
             return redirect("clusters:overview", cluster=clusters[0].name)
         # In parallel: the page waits for the slowest cluster, not for the sum of all timeouts.

@@ -13,6 +13,7 @@ from rest_framework.request import Request
 
 from console.audit.recording import audited
 from console.frame.access import Need, may
+from console.frame.permissions import Target
 from console.gateway import NotAllowedNow
 from console.services.jobs import ledger, tasks
 from console.services.jobs.feed import announce
@@ -24,12 +25,13 @@ AnyRequest = HttpRequest | Request
 
 def may_control(request: AnyRequest, job: Job) -> bool:
     """Whether the account may control the job and download files."""
-    return may(request.user, job.definition.need if job.definition else Need.WRITE)
+    need = job.definition.need if job.definition else Need.WRITE
+    return may(request.user, need, Target("jobs", job.cluster))
 
 
 def start(request: AnyRequest, cluster: str, kind: JobKind) -> Job:
     """Start a job without inputs."""
-    if not may(request.user, kind.need):
+    if not may(request.user, kind.need, Target("jobs", cluster)):
         raise PermissionDenied
     with audited(request, "job.start", cluster=cluster, target=kind.name) as entry:
         job = tasks.start(cluster, kind.name, by=request.user)

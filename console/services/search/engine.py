@@ -18,6 +18,8 @@ from rest_framework.request import Request
 
 from console.frame.access import Need, may
 from console.frame.areas import areas
+from console.frame.pages import may_enter
+from console.frame.permissions import Scope, Target
 from console.gateway import BrokerFailure, Cluster, GatewayError
 from console.gateway.messages.lookup import find, is_exact_reference
 from console.gateway.search import names
@@ -124,7 +126,7 @@ def _about_topic(request: Asker, cluster: Cluster, topics: Sequence[str], text: 
             Entry("action", _("Messages of {topic}").format(topic=topic), address("message:list")),
             Entry("action", _("Live tail of {topic}").format(topic=topic), address("message:tail")),
         ]
-        if may(request.user, Need.WRITE):
+        if may(request.user, Need.WRITE, Target("messages", cluster.name, topic)):
             title = _("Send a message to {topic}").format(topic=topic)
             entries.append(Entry("action", title, address("message:send")))
         return entries
@@ -154,12 +156,16 @@ def _actions(request: Asker, cluster: Cluster) -> list[Entry]:
         Entry("action", _("Start a live tail"), address("message:tail")),
         Entry("action", _("Saved views"), address("search:saved")),
     ]
-    if may(request.user, Need.WRITE):
-        entries += [
-            Entry("action", _("Send a message"), address("message:send")),
-            Entry("action", _("Create a topic"), address("topics:create")),
-            Entry("action", _("Create a group"), address("groups:create")),
-        ]
+    offered = [
+        ("messages", _("Send a message"), "message:send"),
+        ("topics", _("Create a topic"), "topics:create"),
+        ("groups", _("Create a group"), "groups:create"),
+    ]
+    entries += [
+        Entry("action", title, address(view))
+        for resource, title, view in offered
+        if may(request.user, Need.WRITE, Target(resource, cluster.name, Scope.SOME))
+    ]
     return entries
 
 
@@ -167,7 +173,7 @@ def _pages(request: Asker, cluster: Cluster) -> list[Entry]:
     starts: list[tuple[Any, str | None]] = [
         (area.title, area.start_url(cluster.name))
         for area in areas()
-        if area.in_navigation and not area.parent and may(request.user, Need(area.need))
+        if area.in_navigation and not area.parent and may_enter(request.user, area, cluster.name)
     ]
     return [Entry("page", str(title), url) for title, url in starts if url]
 

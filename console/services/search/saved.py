@@ -22,6 +22,7 @@ from console.audit.recording import audited
 from console.frame.access import Need, may, needs
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
+from console.frame.permissions import Target
 from console.gateway import NotAllowedNow, NotFound
 from console.services.search.models import (
     ADDRESS_CHARS_MAX,
@@ -56,7 +57,7 @@ def inner_address(text: str, cluster: str) -> str:
 def save_view(user: Any, cluster: str, name: str, address: str, *, is_shared: bool) -> SavedView:
     """Save a view, replacing a view of the same name. Raises NotAllowedNow beyond SAVED_VIEWS_MAX,
     and for a shared view of a user without write permission."""
-    if is_shared and not may(user, Need.WRITE):
+    if is_shared and not may(user, Need.WRITE, Target("search", cluster)):
         raise NotAllowedNow(gettext_lazy("Only operators can share a view with the team."))
     mine = SavedView.objects.filter(owner=user)
     if mine.count() >= SAVED_VIEWS_MAX and not mine.filter(cluster=cluster, name=name).exists():
@@ -75,7 +76,7 @@ def save_view(user: Any, cluster: str, name: str, address: str, *, is_shared: bo
 def removable(user: Any, cluster: str, pk: int) -> SavedView:
     """A view the user may remove: own views, and for administrators all shared views."""
     views = visible_to(user, cluster)
-    if not may(user, Need.ADMIN):
+    if not may(user, Need.ADMIN, Target("search", cluster)):
         views = views.filter(owner=user)
     found = views.filter(pk=pk).first()
     if found is None:
@@ -137,7 +138,7 @@ class SavedPage(ClusterPage):
         return redirect("search:saved", cluster=self.cluster.name)
 
     def save_form(self, *args: Any, **kwargs: Any) -> SaveForm:
-        may_share = may(self.request.user, Need.WRITE)
+        may_share = may(self.request.user, Need.WRITE, Target("search", self.cluster.name))
         return SaveForm(*args, cluster=self.cluster.name, may_share=may_share, **kwargs)
 
     def form(self, form: SaveForm, status: int = 200) -> HttpResponse:

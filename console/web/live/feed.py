@@ -1,6 +1,7 @@
 """Base classes of live feeds: access control and close codes.
 
     4401  not signed in
+    4403  the permissions do not allow the feed
     4404  no such feed or no such cluster
 
 A feed only sends. Messages from a browser are ignored; a message over HEARD_BYTES_MAX ends the
@@ -8,14 +9,17 @@ connection.
 """
 
 from typing import Any
+from urllib.parse import parse_qsl
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from console.frame.access import Need, may
+from console.frame.targets import target_of
 from console.gateway import Cluster, UnknownCluster, gateway
 
 NOT_SIGNED_IN = 4401
+NOT_ALLOWED = 4403
 NOT_FOUND = 4404
 TOO_LONG = 1009
 HEARD_BYTES_MAX = 4_096
@@ -30,8 +34,12 @@ class Feed(AsyncJsonWebsocketConsumer):
         # Accept first: a browser does not learn the close code of a refused handshake.
         await self.accept()
         # The role is in the database; a query would block the event loop.
-        if not await database_sync_to_async(may)(self.scope.get("user"), self.need):
-            await self.close(code=NOT_SIGNED_IN)
+        query = dict(parse_qsl(self.scope.get("query_string", b"").decode("latin-1")))
+        target = target_of(type(self), self.scope["url_route"]["kwargs"], query)
+        user = self.scope.get("user")
+        if not await database_sync_to_async(may)(user, self.need, target):
+            signed_in = user is not None and user.is_authenticated and user.is_active
+            await self.close(code=NOT_ALLOWED if signed_in else NOT_SIGNED_IN)
             return
         await self.opened()
 

@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.test import override_settings
 
 from console.frame.access import Need, Role, may, need_of, needs
+from console.frame.permissions import Target
 from console.web.security import is_own_origin
 
 CONSOLE = Path(__file__).resolve().parents[3] / "console"
@@ -21,7 +22,7 @@ def user(role: Role | None = None, *, active: bool = True, **more: object) -> Si
     return account
 
 
-READS = {Need.OPEN, Need.READ}
+READS = {Need.OPEN, Need.SIGNED_IN, Need.READ}
 WRITES = {*READS, Need.WRITE}
 
 
@@ -41,7 +42,7 @@ WRITES = {*READS, Need.WRITE}
     ],
 )
 def test_who_may_do_what(who: object, allowed: set[Need]) -> None:
-    assert {need for need in Need if may(who, need)} == allowed
+    assert {need for need in Need if may(who, need, Target("topics"))} == allowed
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """The catalogue of commands: name, module and summary of each command.
 
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
-Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, haStatus and the
-commands from createUser to copyAcl are those of 5.3.3. checkAccess is Gantry's own. Upper and lower
-case are equal. RocketMQ has classes for the last four commands, but registers none of them.
+Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, the commands from
+haStatus to updateControllerConfig and those from createUser to copyAcl are those of 5.3.3.
+checkAccess is Gantry's own. Upper and lower case are equal. RocketMQ has classes for the last four
+commands, but registers none of them.
 """
 
 from typing import Final, NamedTuple
@@ -30,6 +31,14 @@ CATALOG: Final[dict[str, Entry]] = {
     "topicClusterList": Entry("topics", "Get cluster info for topic."),
     "brokerStatus": Entry("brokers", "Fetch broker runtime status data."),
     "haStatus": Entry("ha_status", "Fetch ha runtime status data."),
+    "resetMasterFlushOffset": Entry("ha_status", "Reset master flush offset in slave."),
+    "getSyncStateSet": Entry("replicas", "Fetch syncStateSet for target brokers."),
+    "getBrokerEpoch": Entry("replicas", "Fetch broker epoch entries."),
+    "electMaster": Entry("controllers", "Re-elect the specified broker as master."),
+    "cleanBrokerMetadata": Entry("controllers", "Clean metadata of broker on controller."),
+    "getControllerMetaData": Entry("controllers", "Get controller cluster's metadata."),
+    "getControllerConfig": Entry("controllers", "Get controller config."),
+    "updateControllerConfig": Entry("controllers", "Update controller config."),
     "queryMsgById": Entry("queries", "Query message by id."),
     "queryMsgByKey": Entry("queries", "Query message by key."),
     "queryMsgByUniqueKey": Entry("queries", "Query message by unique key."),

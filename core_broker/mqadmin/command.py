@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from core_broker.client.admin import AdminClient
-from core_broker.errors import GantryError
+from core_broker.errors import ClientError, GantryError
 from core_broker.mqadmin.catalog import CATALOG
 from core_broker.mqadmin.credentials import signing_hooks
 from core_broker.mqadmin.output import Output
@@ -136,6 +136,14 @@ def moment(*names: str, now: bool = False, **settings: Any) -> Callable[[F], F]:
 def split_list(value: str | None) -> list[str]:
     """Return the parts of a comma list, without blank parts."""
     return [part.strip() for part in (value or "").split(",") if part.strip()]
+
+
+def split_addresses(value: str) -> list[str]:
+    """Return the parts of a list joined by semicolons; raises ClientError without a part."""
+    parts = [part.strip() for part in value.split(";") if part.strip()]
+    if not parts:
+        raise ClientError(f"{value!r} has no address.")
+    return parts
 
 
 def rounds() -> Callable[[F], F]:

@@ -1,13 +1,13 @@
-"""haStatus: the slaves of a master and their progress (code 907).
+"""haStatus: the slaves of a master and their progress (code 907); resetMasterFlushOffset.
 
-Compatible with HAStatusSubCommand of RocketMQ 5.3.3.
+Compatible with HAStatusSubCommand and ResetMasterFlushOffsetSubCommand of RocketMQ 5.3.3.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
 from core_broker.errors import ClientError, GantryError
-from core_broker.mqadmin.command import command, number, rounds, text
+from core_broker.mqadmin.command import LONG_MAX, command, number, rounds, text
 from core_broker.mqadmin.lookup import masters
 from core_broker.mqadmin.output import Column, Table
 from core_broker.mqadmin.polling import poll
@@ -56,6 +56,16 @@ async def ha_status(
                 continue
             lines += list(_lines(addr, brokers[addr]))
         session.out.show({"brokers": brokers}, lines)
+
+
+@command("resetMasterFlushOffset")
+@text("-b", "--brokerAddr", required=True, help="which broker to reset")
+@number("-o", "--offset", high=LONG_MAX, required=True, help="the offset to reset at")
+async def reset_master_flush_offset(session: Session, broker_addr: str, offset: int) -> None:
+    """Sets the number that haStatus shows for a slave's master; a master ignores it."""
+    await session.admin.reset_master_flush_offset(broker_addr, offset)
+    document = {"brokerAddr": broker_addr, "offset": offset}
+    session.out.show(document, [f"reset master flush offset to {offset} success"])
 
 
 def _lines(addr: str, info: HARuntimeInfo) -> Iterator[str]:

@@ -39,6 +39,7 @@ from core_broker.state.slow_groups import SlowGroups
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable
 from core_broker.store import ColdRead, MessageStore
+from core_broker.store.epochs import EpochCache
 
 if TYPE_CHECKING:
     from core_broker.auth.acl1.files import Acl1Files
@@ -135,6 +136,8 @@ class BrokerContext:
     replicas: Replicas | None = None
     #: The progress of a slave for request code 907; None on a master.
     ha_client_info: Callable[[], HAClientRuntimeInfo] | None = None
+    #: The epochs of the commit log; None outside the controller mode.
+    epochs: EpochCache | None = None
     vip_port: int = 0
     boot_ms: int = 0
     #: The server's TLS settings and certificate; None for a server without sockets.

@@ -1,4 +1,4 @@
-"""Runtime information of the broker: code 28, a table of texts, and code 907, its slaves.
+"""Runtime information of the broker: code 28, a table of texts.
 
 Keys and value formats are compatible with RocketMQ 4.9.8's AdminBrokerProcessor.prepareRuntimeInfo;
 `mqadmin clusterList`, dashboards and Apache's exporter parse the values as numbers, and the
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core_broker.message.topics import SCHEDULE_TOPIC
 from core_broker.processors.context import BrokerContext
-from core_broker.remoting.bodies import HARuntimeInfo, KVTable, encode_body
+from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
@@ -79,18 +79,6 @@ class RuntimeInfoProcessor:
     def show(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_BROKER_RUNTIME_INFO (28)."""
         return RemotingCommand.response(body=encode_body(KVTable(table=self.table())))
-
-    def ha_status(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """GET_BROKER_HA_STATUS (907): the slaves of a master, or the progress of a slave."""
-        replicas = self._ctx.replicas
-        if replicas is None:
-            body = HARuntimeInfo(master_commit_log_max_offset=self._ctx.store.max_offset_physical)
-        else:
-            body = replicas.status()
-        if self._ctx.ha_client_info is not None:
-            body.master = False
-            body.ha_client_runtime_info = self._ctx.ha_client_info()
-        return RemotingCommand.response(body=encode_body(body))
 
     def table(self) -> dict[str, str]:
         """All keys with their values as text."""

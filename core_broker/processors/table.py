@@ -2,7 +2,8 @@
 
 Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Flow control refuses
 before access control, as in RocketMQ's NettyRemotingAbstract. RocketMQ 5 added codes; the handlers
-for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400, 402 and 907.
+for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400, 402, 907, 908 and
+1007.
 """
 
 from functools import partial
@@ -25,6 +26,7 @@ from core_broker.processors.offsets import OffsetProcessor
 from core_broker.processors.pull import PullProcessor, PullQuery
 from core_broker.processors.query import QueryProcessor
 from core_broker.processors.relays import RelayProcessor
+from core_broker.processors.replication import ReplicationProcessor
 from core_broker.processors.replies import ReplyProcessor
 from core_broker.processors.resets import ResetProcessor
 from core_broker.processors.runtime_info import RuntimeInfoProcessor
@@ -149,6 +151,7 @@ class RequestTable:
         settings = SettingsProcessor(self._ctx)
         cleaning = CleaningProcessor(self._ctx)
         inventory = InventoryProcessor(self._ctx)
+        replication = ReplicationProcessor(self._ctx)
         return {
             Code.UPDATE_AND_CREATE_TOPIC: topics.update,
             Code.UPDATE_AND_CREATE_TOPIC_LIST: topics.update_list,
@@ -182,7 +185,9 @@ class RequestTable:
             Code.UPDATE_BROKER_CONFIG: settings.update,
             Code.GET_BROKER_CONFIG: settings.show,
             Code.GET_BROKER_RUNTIME_INFO: self.runtime_info.show,
-            Code.GET_BROKER_HA_STATUS: self.runtime_info.ha_status,
+            Code.GET_BROKER_HA_STATUS: replication.ha_status,
+            Code.RESET_MASTER_FLUSH_OFFSET: replication.reset_flush_offset,
+            Code.GET_BROKER_EPOCH_CACHE: replication.epochs,
             Code.VIEW_BROKER_STATS_DATA: StatisticsProcessor(self._ctx).view,
             Code.CLEAN_EXPIRED_CONSUMEQUEUE: cleaning.expired_queues,
             Code.CLEAN_UNUSED_TOPIC: cleaning.unused_topics,

@@ -325,6 +325,12 @@ ELSEWHERE |= {
 }
 #: Commands tested in test_mqadmin_lists.py, with files and a scripted broker.
 ELSEWHERE |= {"updateTopicList", "updateSubGroupList", "haStatus"}
+#: Tested in test_mqadmin_controllers.py, with controllers and scripted brokers.
+ELSEWHERE |= {
+    *("getControllerMetaData", "getControllerConfig", "updateControllerConfig"),
+    *("getSyncStateSet", "getBrokerEpoch", "electMaster", "cleanBrokerMetadata"),
+    "resetMasterFlushOffset",
+}
 #: Tested in test_access_checks.py, with brokers that have access control.
 ELSEWHERE |= {"checkAccess"}
 

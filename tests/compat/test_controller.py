@@ -12,6 +12,7 @@ import pytest
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
+from tests.client.mqadmin_runs import Mqadmin
 from tests.compat import installing
 from tests.compat.broker_state import eventually
 from tests.compat.conftest import Maker
@@ -95,6 +96,22 @@ class Group:
         }
 
 
+def _same_as_ours(mqadmin: MqAdmin, namesrv: str, at: tuple[str, str]) -> None:
+    """Compare Java's output with ours for the commands that change nothing."""
+    ours = Mqadmin(namesrv)
+    commands = (
+        ("getControllerMetaData", *at),
+        ("getSyncStateSet", *at, "-b", "broker-a"),
+        ("getSyncStateSet", *at, "-c", "DefaultCluster"),
+    )
+    for command in commands:
+        assert ours(*command).stdout.rstrip() == mqadmin(*command).rstrip(), command
+    # Java prints brokers and settings in the order of hash tables.
+    for command in (("getBrokerEpoch", "-b", "broker-a"), ("getControllerConfig", *at)):
+        java_lines = mqadmin(*command).splitlines()
+        assert sorted(ours.lines(*command)) == sorted(java_lines), command
+
+
 @pytest.fixture
 def group(tmp_path: Path, record_property: Callable[[str, object], None]) -> Iterator[Group]:
     record_property("client", f"java-broker-{VERSION}")
@@ -132,6 +149,8 @@ def test_java_brokers_and_tools_under_our_controller(
     mqadmin("updateControllerConfig", *at, "-k", "electMasterMaxRetryCount", "-v", "5")
     settings = mqadmin("getControllerConfig", *at)
     assert re.search(r"electMasterMaxRetryCount\s*=\s*5\b", settings), settings
+
+    _same_as_ours(mqadmin, group.namesrv, at)
 
     elected = mqadmin("electMaster", *at, "-b", "2", "-bn", "broker-a", "-c", "DefaultCluster")
     assert re.search(rf"#BrokerMasterAddr\s+{re.escape(second.addr)}", elected), elected

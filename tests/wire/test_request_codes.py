@@ -91,7 +91,7 @@ async def test_the_code_is_answered(shared_cluster: Cluster, code: int) -> None:
     assert answer.code == ResponseCode.SUCCESS or answer.remark
 
 
-@pytest.mark.parametrize("code", [0, 16, 22, 99, 353, 908, 9_999, 32_767, 200_050, 2**31 - 1])
+@pytest.mark.parametrize("code", [0, 16, 22, 99, 353, 909, 9_999, 32_767, 200_050, 2**31 - 1])
 async def test_unknown_codes_are_answered_without_a_close(
     shared_cluster: Cluster, code: int
 ) -> None:

@@ -1,12 +1,13 @@
 """The admin client: the cluster requests of console, tools, tests and Spark.
 
-One file per noun: topics, groups, offsets, messages, brokers, name server, access, users. The admin
-client uses RocketMQ's protocol only, so it works on Gantry and on Apache RocketMQ; the exception is
-`inventory`, with Gantry's private request codes.
+One file per noun: topics, groups, offsets, messages, brokers, controllers, name server, access,
+users. The admin client uses RocketMQ's protocol only, so it works on Gantry and on Apache RocketMQ;
+the exception is `inventory`, with Gantry's private request codes.
 """
 
 from core_broker.client.admin.access import AccessAccount, AccessAdmin, AccessVersion
 from core_broker.client.admin.brokers import BrokerAdmin
+from core_broker.client.admin.controllers import ControllerAdmin
 from core_broker.client.admin.groups import GroupAdmin
 from core_broker.client.admin.inventory import InventoryAdmin
 from core_broker.client.admin.messages import MessageAdmin
@@ -24,6 +25,7 @@ class AdminClient(
     OffsetAdmin,
     MessageAdmin,
     BrokerAdmin,
+    ControllerAdmin,
     InventoryAdmin,
     NameServerAdmin,
     AccessAdmin,

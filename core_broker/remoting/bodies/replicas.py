@@ -1,7 +1,7 @@
-"""Bodies of the controller: sync-state sets and the replicas of broker sets.
+"""Bodies of controllers and replicas: sync-state sets, replicas of broker sets, epochs of a log.
 
-Compatible with RocketMQ 5.3.3's SyncStateSet, ElectMasterResponseBody, BrokerMemberGroup and
-BrokerReplicasInfo.
+Compatible with RocketMQ 5.3.3's SyncStateSet, ElectMasterResponseBody, BrokerMemberGroup,
+BrokerReplicasInfo and EpochEntryCache.
 """
 
 from msgspec import Struct
@@ -55,3 +55,21 @@ class BrokerReplicasInfo(Struct, rename="camel", kw_only=True):
     """The replicas of broker sets by name."""
 
     replicas_info_table: dict[str, ReplicasEntry]
+
+
+class EpochEntryInfo(Struct, rename="camel", kw_only=True):
+    """One epoch of a commit log; the open end of the last one is the largest 64-bit number."""
+
+    epoch: Int
+    start_offset: Long
+    end_offset: Long
+
+
+class EpochEntryCache(Struct, rename="camel", kw_only=True):
+    """Answer to GET_BROKER_EPOCH_CACHE (1007): the epochs of a broker's commit log."""
+
+    cluster_name: str
+    broker_name: str
+    broker_id: Long
+    epoch_list: list[EpochEntryInfo] = []
+    max_offset: Long

@@ -143,3 +143,9 @@ class ApplyBrokerIdResponseHeader(Header):
 
     cluster_name: str
     broker_name: str
+
+
+class ResetMasterFlushOffsetHeader(Header):
+    """Request of RESET_MASTER_FLUSH_OFFSET (908)."""
+
+    master_flush_offset: Long

@@ -15,7 +15,9 @@ from core_broker.mqadmin.cli import load
 DECLARED = [Path(__file__).with_name(f"options-{version}.txt") for version in ("4.9.8", "5.3.3")]
 
 #: Options required here only: RocketMQ declares the option optional, but fails without a value.
-STRICTER = {("DecodeMessageId", "-i"), ("getUser", "-u"), ("getAcl", "-s")}
+STRICTER = {("DecodeMessageId", "-i"), ("getUser", "-u"), ("getAcl", "-s")} | {
+    ("resetMasterFlushOffset", option) for option in ("-b", "-o")
+}
 #: Options required by RocketMQ only: the command asks for the value, or reads a file.
 OPTIONAL = {("createUser", "-p")}
 
@@ -37,7 +39,7 @@ def declared() -> dict[str, list[Option]]:
         if line.startswith("#"):
             continue
         name, *parts = line.split(" | ")
-        options = [re.fullmatch(r"(-\w) (--[\w ]+?)( =)?( !)?", part) for part in parts]
+        options = [re.fullmatch(r"(-\w+) (--[\w ]+?)( =)?( !)?", part) for part in parts]
         commands[name] = [
             Option(match[1], match[2], bool(match[3]), bool(match[4])) for match in options if match
         ]

@@ -41,7 +41,7 @@ CODES = [
     *(10, 11, 12, 14, 15, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 38, 41, 42, 43, 45),
     *(46, 200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 300, 303, 305, 306, 307, 309, 310),
     *(37, 50, 51, 52, 53, 54, 308, 314, 323, 324, 325),
-    *(18, 225, 343, 345, 351, 352, 400, 402, 907),
+    *(18, 225, 343, 345, 351, 352, 400, 402, 907, 908, 1007),
     *(315, 316, 317, 320, 321, 328, 329, 361, 60000, 60001, 60002, 60003, 60004, 60005),
     *range(3001, 3011),
 ]
@@ -54,7 +54,23 @@ NAMES = [
     *("timestamp", "beginTimestamp", "endTimestamp", "clientID", "clientId", "msgId", "statsName"),
     *("statsKey", "readQueueNums", "writeQueueNums", "perm", "topicFilterType", "index", "count"),
     *("commitLogOffset", "tranStateTableOffset", "commitOrRollback", "fromTransactionCheck"),
-    *("defaultTopicQueueNums", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"),
+    *(
+        "masterFlushOffset",
+        "defaultTopicQueueNums",
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "f",
+        "g",
+        "h",
+        "i",
+        "j",
+        "k",
+        "l",
+        "m",
+    ),
 ]
 VALUES = st.sampled_from(
     [

@@ -1,17 +1,24 @@
-"""Codes that administration tools of RocketMQ 5 send: 18, 222, 225, 343, 345, 351, 352, 907."""
+"""Codes of administration tools of 5.x: 18, 222, 225, 343, 345, 351, 352, 907, 908, 1007."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from core_broker.message.topics import TRANSACTION_GROUP
 from core_broker.processors.admission import LIST_MAX
-from core_broker.remoting.bodies import MessageQueue, ResetOffsetBody, decode_body
+from core_broker.remoting.bodies import (
+    HAClientRuntimeInfo,
+    MessageQueue,
+    ResetOffsetBody,
+    decode_body,
+)
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import ResetOffsetRequestHeader
 from core_broker.remoting.versions import VERSION_5
+from core_broker.store.epochs import EpochCache
 from tests.support.broker_harness import BrokerHarness
 from tests.unit.processors.test_relays import asked_of, online
 
@@ -159,6 +166,42 @@ class TestQuestions:
             0,
         )
         assert status["masterCommitLogMaxOffset"] == broker.ctx.store.max_offset_physical > 0
+
+
+class TestReplication:
+    """908 and 1007."""
+
+    async def test_the_epochs_of_a_log(self, broker: BrokerHarness) -> None:
+        refused = await broker.ask(RequestCode.GET_BROKER_EPOCH_CACHE)
+        assert (refused.code, refused.remark) == (
+            ResponseCode.SYSTEM_ERROR,
+            "this request only for controllerMode ",
+        )
+        broker.ctx.epochs = EpochCache([(1, 0), (4, 128)])
+        await broker.send(broker.topic("T"))
+        found = await get(broker, RequestCode.GET_BROKER_EPOCH_CACHE)
+        assert found == {
+            "clusterName": "DefaultCluster",
+            "brokerName": broker.ctx.config.broker_name,
+            "brokerId": 0,
+            "epochList": [
+                {"epoch": 1, "startOffset": 0, "endOffset": 128},
+                {"epoch": 4, "startOffset": 128, "endOffset": 2**63 - 1},
+            ],
+            "maxOffset": broker.ctx.store.max_offset_physical,
+        }
+
+    @pytest.mark.parametrize(("role", "shown"), [("SLAVE", 4096), ("ASYNC_MASTER", 0)])
+    async def test_the_flush_offset_of_the_master(
+        self, make_broker: Callable[..., BrokerHarness], role: str, shown: int
+    ) -> None:
+        broker = make_broker(broker_role=role, broker_id=int(role == "SLAVE"))
+        broker.ctx.ha_client_info = HAClientRuntimeInfo
+        fields = {"masterFlushOffset": "4096"}
+        answer = await broker.ask(RequestCode.RESET_MASTER_FLUSH_OFFSET, fields)
+        assert answer.code == ResponseCode.SUCCESS
+        status = await get(broker, RequestCode.GET_BROKER_HA_STATUS)
+        assert status["haClientRuntimeInfo"]["masterFlushOffset"] == shown
 
 
 class TestReset:

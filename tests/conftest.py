@@ -8,7 +8,12 @@ from hypothesis import settings
 
 from tests.support.cluster import Cluster
 
-pytest_plugins = ["tests.compat.summary", "tests.support.must_beat", "tests.support.scheduling"]
+pytest_plugins = [
+    "tests.compat.summary",
+    "tests.support.must_beat",
+    "tests.support.scheduling",
+    "tests.support.second_runs",
+]
 
 # No deadline per example, since examples are slow on a loaded machine.
 settings.register_profile("house", deadline=None)

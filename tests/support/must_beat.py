@@ -66,6 +66,8 @@ class MustBeat:
                 item.user_properties.append((PROPERTY, number))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome == "rerun":  # the second run counts
+            return
         outcome = {"passed": "pass", "skipped": "skipped"}.get(report.outcome, "FAIL")
         for name, number in report.user_properties:
             if name == PROPERTY:

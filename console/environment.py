@@ -48,6 +48,7 @@ NUMBERS = {
     "ANALYTICS_SECONDS": (1, 600, 15),
     "HISTORY_DAYS": (0, 365, 30),
     "HISTORY_MB": (16, 1_000_000, 2_048),
+    "EVALUATION_SECONDS": (0, 600, 12),
     "REQUESTS_MAX": (1, 1_000, 32),
     "REQUESTS_WAITING_MAX": (0, 100_000, 256),
     "WEBSOCKETS_MAX": (1, 100_000, 512),
@@ -116,6 +117,7 @@ class Environment:
     analytics_seconds: int
     history_days: int
     history_mb: int
+    evaluation_seconds: int
     requests_max: int
     requests_waiting_max: int
     websockets_max: int

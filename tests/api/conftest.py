@@ -10,7 +10,7 @@ from knox.models import AuthToken
 from pytest_django import Settings
 
 from console.gateway import gateway
-from console.services.findings import evaluation
+from console.services.findings import evaluation, stored
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
 
@@ -24,6 +24,7 @@ def _gateway_closes() -> Iterator[None]:
     yield
     gateway.close()
     evaluation._evaluators.clear()
+    stored._decoded.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Health findings of a real cluster: REST resource, page, and the parts on other pages."""
 
+import zlib
 from typing import Any
 
 import pytest
@@ -7,8 +8,11 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
+from console.gateway import gateway
 from console.gateway.groups import metrics as group_metrics
-from console.services.findings import evaluation
+from console.services.findings import evaluation, stored
+from console.services.findings.background import Evaluations
+from console.services.findings.models import StoredReport
 from console.services.findings.rules import RULES
 from tests.api.conftest import API, Api
 from tests.api.traffic import Traffic, poll
@@ -166,3 +170,56 @@ def test_a_lost_broker_is_a_finding_and_the_rest_is_not_checked(
 def test_an_unknown_cluster_has_no_findings(api: Api) -> None:
     answer = api.client.get(API.replace("local", "elsewhere") + "/findings")
     assert answer.status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_worker_evaluates_and_pages_show_its_report(
+    api: Api, page: Client, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = traffic.topic("background", read_queue_nums=2, write_queue_nums=4)
+    one, other = Evaluations(), Evaluations()
+    key = f"unread-queues/topic/{topic}"
+    assert poll(lambda: evaluated(one) and key in stored_keys())
+    assert not other.evaluate(), "another process holds the lease"
+
+    def unexpected(*_: Any) -> None:
+        raise AssertionError("a request evaluated beside the worker")
+
+    monkeypatch.setattr(evaluation.Evaluator, "_evaluate", unexpected)
+    assert key in keys(api)
+    report = api.get("/findings")
+    assert report["taken_ms"] == StoredReport.objects.get().taken_ms
+    (found,) = api.get(f"/findings?object={topic}&rule=unread-queues")["items"]
+    assert found["text"]
+    chinese = page.get(f"{HOME}/findings/?q={topic}", headers={"Accept-Language": "zh-hans"})
+    english = page.get(f"{HOME}/findings/?q={topic}", headers={"Accept-Language": "en"})
+    assert found["text"] in english.content.decode()
+    assert found["text"] not in chinese.content.decode()
+    assert topic in page.get(f"{HOME}/").content.decode()
+
+
+@pytest.mark.usefixtures("db")
+def test_an_unreadable_or_old_report_is_not_shown(api: Api) -> None:
+    cluster = gateway.cluster("local")
+    report = api.get("/findings")
+    made = evaluation.evaluator_of(cluster).latest
+    assert made is not None
+    stored.save(cluster, made)
+    assert stored.load(cluster, report["taken_ms"]) is not None
+    assert stored.load(cluster, report["taken_ms"] + 1) is None
+    stored._decoded.clear()
+    for body in (b"", b"no zlib", zlib.compress(b'{"took_ms": "x"}')):
+        StoredReport.objects.update(body=body)
+        assert stored.load(cluster, 0) is None
+    assert api.get("/findings")["total"] == report["total"]
+
+
+def evaluated(evaluations: Evaluations) -> bool:
+    evaluations.evaluate()
+    evaluations.wait()
+    return True
+
+
+def stored_keys() -> set[str]:
+    report = stored.load(gateway.cluster("local"), 0)
+    return set() if report is None else {each.key for each in report.findings}

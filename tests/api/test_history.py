@@ -11,12 +11,10 @@ from django.contrib.auth.models import User
 from pytest_django import Settings
 
 from console.gateway import gateway, now_ms
-from console.services.history import lease
 from console.services.history.files import path_of
-from console.services.history.lease import LEASE_MS
 from console.services.history.metrics import BY_NAME, INTERVAL_MS
-from console.services.history.models import Lease
-from console.services.history.sampler import Sampler
+from console.services.history.sampler import LEASE, Sampler
+from console.services.leases.models import Lease
 from tests.api.conftest import Api, browser
 from tests.api.outages import Own
 from tests.api.traffic import Traffic, poll
@@ -52,23 +50,23 @@ def known(body: dict[str, Any], column: str = "avg") -> list[float]:
 
 @pytest.mark.usefixtures("db")
 def test_one_of_several_processes_holds_the_lease() -> None:
-    assert lease.hold("a", NOW_MS)
-    assert not lease.hold("b", NOW_MS)
-    assert lease.hold("a", NOW_MS + LEASE_MS)
-    assert not lease.hold("b", NOW_MS + 2 * LEASE_MS)
-    assert lease.hold("b", NOW_MS + 2 * LEASE_MS + 1), "the holder died"
-    assert not lease.hold("a", NOW_MS + 2 * LEASE_MS + 2)
-    lease.release("a")
-    assert not lease.hold("a", NOW_MS + 2 * LEASE_MS + 3), "the lease of another remains"
-    lease.release("b")
-    assert lease.hold("a", NOW_MS + 2 * LEASE_MS + 4)
+    assert LEASE.hold("a", NOW_MS)
+    assert not LEASE.hold("b", NOW_MS)
+    assert LEASE.hold("a", NOW_MS + LEASE.duration_ms)
+    assert not LEASE.hold("b", NOW_MS + 2 * LEASE.duration_ms)
+    assert LEASE.hold("b", NOW_MS + 2 * LEASE.duration_ms + 1), "the holder died"
+    assert not LEASE.hold("a", NOW_MS + 2 * LEASE.duration_ms + 2)
+    LEASE.release("a")
+    assert not LEASE.hold("a", NOW_MS + 2 * LEASE.duration_ms + 3), "the lease of another remains"
+    LEASE.release("b")
+    assert LEASE.hold("a", NOW_MS + 2 * LEASE.duration_ms + 4)
     assert Lease.objects.count() == 1
 
 
 @pytest.mark.usefixtures("db")
 def test_a_lease_of_a_clock_that_ran_ahead_does_not_count() -> None:
-    assert lease.hold("a", NOW_MS + 24 * 3_600_000)
-    assert lease.hold("b", NOW_MS)
+    assert LEASE.hold("a", NOW_MS + 24 * 3_600_000)
+    assert LEASE.hold("b", NOW_MS)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -82,7 +80,7 @@ def test_of_processes_that_ask_at_once_one_gets_the_lease() -> None:
             # SQLite refuses a table that another thread writes in memory; in a file it waits.
             while True:
                 with suppress(OperationalError):
-                    if lease.hold(name, NOW_MS):
+                    if LEASE.hold(name, NOW_MS):
                         holders.append(name)
                     return
         finally:

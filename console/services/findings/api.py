@@ -14,8 +14,8 @@ from console.api.paging import cut, list_parameters
 from console.api.views import ClusterResource
 from console.frame.tables import TableQuery
 from console.services.findings import listing
-from console.services.findings.evaluation import evaluator_of
 from console.services.findings.finding import Severity, Verdict
+from console.services.findings.reports import current_report
 from console.services.findings.rules import RULES
 
 CHOICES = {
@@ -121,7 +121,7 @@ class FindingList(ClusterResource):
             if params.get(name) and params[name] not in known:
                 text = _("Expected one of: %(known)s") % {"known": ", ".join(known)}
                 raise ValidationError({name: [text]})
-        report = evaluator_of(self.cluster).report(self.cluster)
+        report = current_report(self.cluster)
         filters = {name: params.get(name, "") for name in CHOICES}
         found = listing.passing(report.findings, **filters, target=params.get("object", ""))
         matching = TableQuery.read(params, listing.COLUMNS, default="severity").matching(found)

@@ -1,7 +1,8 @@
 """Evaluation of the rules: at most one at a time per cluster, at most every EVALUATE_EVERY_MS.
 
-All pages, REST requests and alarms of a process share the latest report. A caller waits for the
-evaluation only without a recent report; during an evaluation, the others get the report before.
+The worker evaluates (`background.py`); a request evaluates only while no worker does
+(`reports.py`). All callers in a process share the latest report. A caller waits for the evaluation
+only without a recent report; during an evaluation, the others get the report before.
 """
 
 import logging
@@ -22,9 +23,9 @@ from console.services.findings.thresholds import thresholds
 
 log = logging.getLogger(__name__)
 
-#: Minimum time between two evaluations of a cluster, milliseconds.
+#: Minimum time between two evaluations of a cluster by requests, milliseconds.
 EVALUATE_EVERY_MS = 12_000
-#: Maximum age of a report for a caller during an evaluation, milliseconds.
+#: Maximum age of a report that pages show, milliseconds.
 REPORT_AGE_MAX_MS = 60_000
 #: Maximum number of groups whose members are asked in one evaluation, and how many of the groups
 #: are those with the highest lag.
@@ -51,25 +52,24 @@ class Evaluator:
             return None
         return report
 
-    def report(self, cluster: Cluster) -> Report:
-        """Return a report that is at most EVALUATE_EVERY_MS old, or the one before during an
-        evaluation. Blocks until the first report. Raises GatewayError as `Cluster.ask`."""
+    def report(self, cluster: Cluster, *, age_max_ms: int | None = None) -> Report:
+        """Return a report that is at most `age_max_ms` old, EVALUATE_EVERY_MS by default, or the
+        one before during an evaluation. Blocks until the first report. Raises GatewayError as
+        `Cluster.ask`."""
+        since_ms = now_ms() - (EVALUATE_EVERY_MS if age_max_ms is None else age_max_ms)
         report = self.latest
-        if report is not None and self._is_fresh(report):
+        if report is not None and report.taken_ms > since_ms:
             return report
         if not self._evaluating.acquire(blocking=report is None):
             assert report is not None
             return report
         try:
             report = self._report
-            if report is None or not self._is_fresh(report):
+            if report is None or report.taken_ms <= since_ms:
                 report = self._report = self._evaluate(cluster)
             return report
         finally:
             self._evaluating.release()
-
-    def _is_fresh(self, report: Report) -> bool:
-        return now_ms() - report.taken_ms < EVALUATE_EVERY_MS
 
     def _evaluate(self, cluster: Cluster) -> Report:
         started_s = perf_counter()

@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from console.frame.pages import ClusterPage
 from console.frame.tables import TableQuery
 from console.services.findings import listing
-from console.services.findings.evaluation import evaluator_of
 from console.services.findings.finding import Report, Target
+from console.services.findings.reports import current_report
 from console.services.findings.rules import RULES
 
 #: Maximum number of findings on the overview.
@@ -25,7 +25,7 @@ class FindingsPage(ClusterPage):
     part = "findings/list_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        report = evaluator_of(self.cluster).report(self.cluster)
+        report = current_report(self.cluster)
         params = request.GET
         severity = _known(params.get("severity", ""), listing.SEVERITIES)
         kind = _known(params.get("kind", ""), listing.KIND_TITLES)
@@ -56,7 +56,7 @@ class VerdictPart(ClusterPage):
     template = "findings/verdict.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        report = evaluator_of(self.cluster).report(self.cluster)
+        report = current_report(self.cluster)
         return self.show(title=_("Findings"), **verdict_context(report))
 
 
@@ -66,7 +66,7 @@ class ObjectPart(ClusterPage):
     template = "findings/of_object.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        report = evaluator_of(self.cluster).report(self.cluster)
+        report = current_report(self.cluster)
         kind = _known(request.GET.get("kind", ""), listing.KIND_TITLES)
         name = request.GET.get("name", "")[:NAME_CHARS_MAX]
         return self.show(title=_("Findings"), **object_context(report, kind, name))

@@ -8,7 +8,6 @@ rows.py         arrays of the file, by table
 upkeep.py       frames become hours, hours become days; retention
 reading.py      a metric over a time range
 samples.py      a snapshot of a cluster as samples. Pure
-lease.py        which process samples
 sampler.py      the sampler of a worker, started by tasks.py
 charts.py       the charts of pages; api.py the REST resource
 """

@@ -6,10 +6,7 @@ sample, a cluster has until UPKEEP_S for the upkeep of its file.
 """
 
 import logging
-import os
-import socket
 import sqlite3
-import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -19,15 +16,19 @@ from django.db import DatabaseError, connection
 
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.snapshot import snapshot
-from console.services.history import lease
 from console.services.history.files import open_writer, path_of
 from console.services.history.metrics import INTERVAL_MS
 from console.services.history.samples import paces_of, samples_of
 from console.services.history.upkeep import Upkeep
 from console.services.history.writing import Writer
+from console.services.leases.lease import Lease, new_holder
+from console.services.leases.periodic import Periodic
 
 log = logging.getLogger(__name__)
 
+#: The sampler's lease: three intervals. The files are safe beyond the lease: a second sample of the
+#: same time is dropped.
+LEASE: Final = Lease("history", 3 * INTERVAL_MS)
 #: Maximum number of clusters that are sampled at the same time.
 CLUSTERS_AT_ONCE: Final = 16
 #: Time for the upkeep of a cluster's file between two samples, seconds.
@@ -97,9 +98,8 @@ class Sampler:
     """A thread from `start` to `stop`."""
 
     def __init__(self) -> None:
-        self.holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self.holder = new_holder()
+        self._thread = Periodic("history", INTERVAL_MS, self.sample, self._end, stop_s=STOP_S)
         self._histories: dict[tuple[str, str], ClusterHistory] = {}
         self._running: dict[tuple[str, str], Future[None]] = {}
         self._pool = ThreadPoolExecutor(CLUSTERS_AT_ONCE, thread_name_prefix="history")
@@ -109,27 +109,17 @@ class Sampler:
 
     def stop(self) -> None:
         """End the thread after the running samples; let another process sample."""
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(STOP_S)
+        self._thread.stop()
 
-    def _run(self) -> None:
-        while not self._stopping.wait(_until_next_s(now_ms())):
-            try:
-                self.sample(now_ms() // INTERVAL_MS * INTERVAL_MS)
-            except Exception:
-                log.exception("no sample of the history")
-            finally:
-                connection.close()
+    def _end(self) -> None:
         self._pool.shutdown(wait=True)
         self._close_files()
-        lease.release(self.holder)
-        connection.close()
+        LEASE.release(self.holder)
 
     def sample(self, at_ms: int) -> bool:
         """Start the samples of a time; return False while another process samples."""
         try:
-            is_holder = lease.hold(self.holder, now_ms())
+            is_holder = LEASE.hold(self.holder, now_ms())
         except DatabaseError as trouble:
             log.warning("no sample of the history: %s", trouble)
             return False
@@ -161,8 +151,3 @@ def _logged(history: ClusterHistory, at_ms: int) -> None:
         history.sample(at_ms)
     except Exception:
         log.exception("a sample of the history failed")
-
-
-def _until_next_s(at_ms: int) -> float:
-    """Return the time to the next multiple of INTERVAL_MS, seconds."""
-    return (INTERVAL_MS - at_ms % INTERVAL_MS) / 1000

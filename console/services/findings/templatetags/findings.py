@@ -10,8 +10,8 @@ from django import template
 
 from console.gateway import Cluster
 from console.services.findings import listing
-from console.services.findings.evaluation import evaluator_of
 from console.services.findings.finding import Finding, Target
+from console.services.findings.reports import latest_report
 from console.services.findings.views import object_context, verdict_context
 
 register = template.Library()
@@ -20,13 +20,13 @@ register = template.Library()
 @register.inclusion_tag("findings/verdict_frame.html")
 def findings_verdict(cluster: Cluster) -> dict[str, Any]:
     """Render the verdict on a cluster, for the overview."""
-    return {"cluster": cluster, **verdict_context(evaluator_of(cluster).latest)}
+    return {"cluster": cluster, **verdict_context(latest_report(cluster))}
 
 
 @register.inclusion_tag("findings/object_frame.html")
 def findings_of(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
     """Render the findings of one object, for the page of the object."""
-    context = object_context(evaluator_of(cluster).latest, kind, name)
+    context = object_context(latest_report(cluster), kind, name)
     return {"cluster": cluster, "kind": kind, "name": name, **context}
 
 

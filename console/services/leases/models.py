@@ -1,4 +1,4 @@
-"""Which process samples: `lease.py`."""
+"""Which process carries out periodic work: `lease.py`."""
 
 from django.db import models
 

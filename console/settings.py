@@ -77,6 +77,7 @@ AREAS = [
     "console.areas.offsets",
     "console.areas.messages",
     "console.areas.deadletters",
+    "console.areas.pending",
     "console.areas.traces",
     "console.services.search",
     "console.services.analytics",

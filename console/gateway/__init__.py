@@ -6,7 +6,8 @@
 
 engine/            event-loop thread, cluster sessions, answer cache, errors
 brokers/ topics/   questions and commands by noun: also groups/, clients.py, messages/,
-                   dead_letters/, traces/, offsets/, and overview.py and search.py over all of them
+                   dead_letters/, pending/, traces/, offsets/, and over all of them
+                   overview.py and search.py
 
 `engine/questions.py` says how to write a question or a command. Answers are typed read models in
 which "unknown" is None, never -1 or 0. Errors are GatewayErrors with a status, a cause and a hint.

@@ -24,9 +24,10 @@ from core_broker.message.topics import (
     TRANS_OP_HALF_TOPIC,
     TRANSACTION_GROUP,
 )
+from core_broker.message.transactions import ended_halves
 from core_broker.state.consumer_offsets import ConsumerOffsets
 from core_broker.state.delay_progress import DelayProgress
-from core_broker.state.half_messages import HALF_QUEUE_ID, ended_halves
+from core_broker.state.half_messages import HALF_QUEUE_ID
 from core_broker.store import MessageStore
 from core_broker.store.log_scan import LogRecord
 from core_broker.store.truncation import QueueEnds, Rollback, Truncation

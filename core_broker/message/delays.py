@@ -4,6 +4,8 @@ A delayed message is first stored in the topic SCHEDULE_TOPIC_XXXX, queue level 
 RocketMQ's ScheduleMessageService.
 """
 
+#: Maximum number of levels.
+LEVELS_MAX = 1_000
 UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 

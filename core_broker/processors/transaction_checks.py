@@ -25,6 +25,7 @@ from core_broker.message.topics import (
     TRANS_OP_HALF_TOPIC,
     TRANSACTION_GROUP,
 )
+from core_broker.message.transactions import ended_halves, moved_to
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.failed_messages import ensure_system_topic
 from core_broker.processors.put_answers import message_id
@@ -37,8 +38,6 @@ from core_broker.state.half_messages import (
     HALF_QUEUE_ID,
     as_sent,
     discarded,
-    ended_halves,
-    moved_to,
     op_message,
     real_queue,
     renewed,

@@ -5,12 +5,10 @@ RocketMQ's ScheduleMessageService.
 """
 
 from core_broker.errors import SettingProblem, SettingsError
-from core_broker.message.delays import parse_delay_levels
+from core_broker.message.delays import LEVELS_MAX, parse_delay_levels
 
 #: Delay level of a message's first retry: 10 s with the default table.
 FIRST_RETRY_LEVEL = 3
-#: Maximum number of levels.
-LEVELS_MAX = 1_000
 
 
 class DelayLevels:

@@ -29,14 +29,10 @@ from core_broker.message.topics import (
     TRANS_HALF_TOPIC,
     TRANS_OP_HALF_TOPIC,
 )
-from core_broker.state.half_progress import times_checked
+from core_broker.message.transactions import PROPERTY_MOVED_TO, REMOVE_TAG, times_checked
 
 #: The only queue of the half topic and of the op topic.
 HALF_QUEUE_ID = 0
-#: Tag of an op message.
-REMOVE_TAG = "d"
-PROPERTY_MOVED_TO = "MOVED_TO"
-_DIGITS_MAX = 18
 _QUEUE_DIGITS_MAX = 9
 
 
@@ -87,21 +83,6 @@ def op_message(
         born_host=host,
         store_host=host,
     )
-
-
-def ended_halves(op: MessageExt) -> list[int]:
-    """Queue offsets of the half messages in an op message."""
-    if op.tags != REMOVE_TAG:
-        return []
-    parts = op.body.split(b",")
-    return [int(part) for part in parts if part.isdigit() and len(part) <= _DIGITS_MAX]
-
-
-def moved_to(op: MessageExt) -> int | None:
-    """MOVED_TO of an op message; None when the transaction was ended."""
-    text = op.properties.get(PROPERTY_MOVED_TO, "")
-    is_offset = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
-    return int(text) if is_offset else None
 
 
 def renewed(half: MessageExt) -> MessageInner:

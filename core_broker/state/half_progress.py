@@ -10,21 +10,18 @@ message before the second offset. Compatible with RocketMQ's TransactionalMessag
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from core_broker.message.model import MessageExt
-from core_broker.message.properties import (
-    PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS,
-    PROPERTY_TRANSACTION_CHECK_TIMES,
-)
+from core_broker.message.properties import PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS
+from core_broker.message.transactions import times_checked, whole_number
 
 #: Op messages in one run. Runs are dropped as a whole, so a restart rereads at most one run.
 OPS_PER_RUN = 256
 #: Maximum remembered moves of half messages from an old offset to a new offset.
 MOVED_MAX = 100_000
-_DIGITS_MAX = 18
 
 
 class Verdict(Enum):
@@ -56,22 +53,11 @@ def judge(half: MessageExt, now_ms: int, round_began_ms: int, rules: CheckRules)
         return Verdict.DISCARD
     if half.store_timestamp >= round_began_ms:
         return Verdict.WAIT
-    immunity = _number(half.properties.get(PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS))
+    immunity = whole_number(half.properties.get(PROPERTY_CHECK_IMMUNITY_TIME_IN_SECONDS))
     if immunity is not None:
         return Verdict.IMMUNE if age_ms < immunity * 1000 else Verdict.CHECK
     # A negative age means that a clock is wrong; waiting would not help.
     return Verdict.WAIT if 0 <= age_ms < rules.timeout_ms else Verdict.CHECK
-
-
-def times_checked(properties: Mapping[str, str]) -> int:
-    """Number of checks of a half message."""
-    return _number(properties.get(PROPERTY_TRANSACTION_CHECK_TIMES)) or 0
-
-
-def _number(text: str | None) -> int | None:
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
-        return None
-    return int(text)
 
 
 class HalfProgress:

@@ -35,6 +35,8 @@ TITLES = {
     26: "bulk acts with a result per item",
     28: "OpenAPI 3, try-it page, true status codes, problem+json",
     29: "/metrics, Grafana boards, /livez, /readyz with the failed check",
+    30: "delayed messages by due time, search, why none can be cancelled",
+    31: "half messages: age, checks, producer group, new checks, discarded ones",
     33: "bodies as JSON, text, hex, Base64; raw download is what was sent",
     35: "every view can be shared by its address; recent items",
     36: "messages and tables exported as jobs, with cap and permission",

@@ -1,0 +1,1 @@
+"""Messages that brokers hold back: delayed messages, half messages, discarded half messages."""

@@ -1,0 +1,1 @@
+"""Questions about messages that brokers hold back: delayed messages and half messages."""

@@ -29,7 +29,8 @@ GC_THRESHOLD = 50_000
 class Server(Protocol):
     """The server of a program. `stop` is also called after a failed `start`."""
 
-    side_port: SidePort | None
+    @property
+    def side_port(self) -> SidePort | None: ...
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...

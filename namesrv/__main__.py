@@ -21,6 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _ready_lines(server: NameServer) -> Iterable[str]:
     host = server.config.bind_address
     yield f"listens on {host}:{server.port} (remoting)"
+    controller = server.controller
+    if controller is not None:
+        yield f"listens on {controller.bind_address}:{controller.port} (controller)"
+        yield f"listens on {controller.bind_address}:{controller.raft_port} (Raft)"
     yield from program.side_port_line(server, host)
     yield "The Name Server boot success. serializeType=JSON"
 

@@ -6,18 +6,17 @@ work on it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from core_broker.config import NamesrvConfig
-from core_broker.durable_files import replace_file
 from core_broker.errors import RequestRefused
 from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.endpoint import Dispatch
 from core_broker.remoting.headers.cluster import (
     DeleteKVConfigRequestHeader,
     GetKVConfigRequestHeader,
@@ -26,41 +25,32 @@ from core_broker.remoting.headers.cluster import (
     PutKVConfigRequestHeader,
 )
 from core_broker.remoting.saved_file import SavedFile
-from core_broker.remoting.settings_update import check_update_size, settings_of_update
+from core_broker.remoting.settings_owner import SettingsOwner
 from namesrv.kv import ORDER_TOPIC_NAMESPACE, KeyValues
-from namesrv.route_processor import Handler
 
 
 class SettingsProcessor:
-    """Owns the current settings; `handlers` maps request codes to methods."""
+    """Changes key-value settings; `handlers` maps request codes to methods."""
 
-    def __init__(
-        self, config: NamesrvConfig, key_values: KeyValues, on_change: Callable[[], None]
-    ) -> None:
-        self.config = config
-        self._on_change = on_change
+    def __init__(self, owner: SettingsOwner[NamesrvConfig], key_values: KeyValues) -> None:
+        self._owner = owner
         self._key_values = key_values
-        self._key_value_file = SavedFile(Path(config.kv_config_path), key_values.to_json)
-        self._config_file = SavedFile(
-            Path(config.config_store_path),
-            self._properties,
-            partial(replace_file, is_private=config.authentication_enabled),
-        )
+        self._key_value_file = SavedFile(Path(owner.config.kv_config_path), key_values.to_json)
         #: Refused changes by request code.
         self.refused: Counter[int] = Counter()
-        self.handlers: dict[int, Handler] = {
+        self.handlers: dict[int, Dispatch] = {
             RequestCode.PUT_KV_CONFIG: self.put_key_value,
             RequestCode.GET_KV_CONFIG: self.get_key_value,
             RequestCode.DELETE_KV_CONFIG: self.delete_key_value,
             RequestCode.GET_KVLIST_BY_NAMESPACE: self.list_namespace,
             RequestCode.UPDATE_NAMESRV_CONFIG: self.update_config,
-            RequestCode.GET_NAMESRV_CONFIG: self.get_config,
+            RequestCode.GET_NAMESRV_CONFIG: owner.show,
         }
 
     async def drain(self) -> None:
         """Wait until every accepted change is on disk."""
         await self._key_value_file.drain()
-        await self._config_file.drain()
+        await self._owner.drain()
 
     def put_key_value(self, connection: Connection, request: RemotingCommand) -> None:
         """100: add or overwrite a key."""
@@ -99,30 +89,16 @@ class SettingsProcessor:
             )
         return RemotingCommand.response(body=encode_body(KVTable(table=table)))
 
-    def update_config(
-        self, connection: Connection, request: RemotingCommand
-    ) -> RemotingCommand | None:
+    def update_config(self, connection: Connection, request: RemotingCommand) -> None:
         """318: update settings of the running name server, all or none, and write the file."""
         with self._counted_refusal(request.code):
-            self._config_file.check_capacity()
-            check_update_size(request.body)
-        self.config = settings_of_update(self.config, self.config.config_black_list, request.body)
-        self._on_change()
-        self._config_file.answer_when_saved(connection, request)
-        return None
-
-    def get_config(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """319: all settings as `key=value` lines, without secrets."""
-        return RemotingCommand.response(body=self.config.shown_properties().encode())
-
-    def _properties(self) -> bytes:
-        return self.config.to_properties().encode()
+            self._owner.update(connection, request)
 
     def _key_values_changed(
         self, connection: Connection, request: RemotingCommand, namespace: str
     ) -> None:
         if namespace == ORDER_TOPIC_NAMESPACE:  # routes contain no other namespace
-            self._on_change()
+            self._owner.on_change()
         self._key_value_file.answer_when_saved(connection, request)
 
     @contextmanager

@@ -68,7 +68,7 @@ def test_settings_are_flagged_without_effect_exactly_where_no_code_reads_them() 
     wrong = []
     for settings, other in (
         (BrokerConfig, ("namesrv/", "core_broker/controller/")),
-        (NamesrvConfig, ("core_broker/broker/", "core_broker/controller/")),
+        (NamesrvConfig, ("core_broker/broker/",)),
         (ControllerConfig, ("namesrv/", "core_broker/broker/")),
     ):
         accessed = {

@@ -2,7 +2,7 @@
 
 settings.py        how a setting is declared: key, default, limits, updatable, no_effect
 broker.py          the settings of a broker          namesrv.py  the settings of a name server
-controller.py      the settings of a controller
+controller.py      the settings of a controller, with controller_keys.py
 unused.py          keys of RocketMQ that have no effect here, with reasons
 unsupported.py     values that are refused, with reasons
 loading.py         settings of a start: sources, checks, warnings, print-outs

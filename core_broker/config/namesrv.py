@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core_broker.config.access import AccessSettings
+from core_broker.config.controller_keys import ControllerKeys
 from core_broker.config.settings import INT_MAX, computed, key
 from core_broker.limits import PORT_MAX
 
@@ -19,7 +20,7 @@ def _below_home(file: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamesrvConfig(AccessSettings):
+class NamesrvConfig(ControllerKeys, AccessSettings):
     """Every setting of a name server."""
 
     rocketmq_home: str = key("", no_effect="no file below the installation folder is read")
@@ -41,6 +42,7 @@ class NamesrvConfig(AccessSettings):
     # From RocketMQ 5, with the behaviour of 4.9.8 as default.
     return_order_topic_config_to_broker: bool = key(True, updatable=True)
     scan_not_active_broker_interval: int = key(10_000, low=1)
+    enable_controller_in_namesrv: bool = key(False, important=True)
 
     # Gantry's own: limits of the key-value table, bytes.
     max_kv_value_size: int = key(64 * 1024, low=1, high=INT_MAX)

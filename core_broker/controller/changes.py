@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
-from core_broker.config.controller import ControllerConfig
+from core_broker.config.controller_keys import ControllerKeys
 from core_broker.controller.commands import (
     AlterSyncStateSet,
     AnyCommand,
@@ -42,7 +42,7 @@ class Changes:
         replicated: ReplicatedLog,
         live: LiveBrokers,
         role_changes: RoleChanges,
-        settings: Callable[[], ControllerConfig],
+        settings: Callable[[], ControllerKeys],
         clock_ms: Callable[[], int],
     ) -> None:
         self._replicas = replicas

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from core_broker.config.controller import ControllerConfig
+from core_broker.config.controller_keys import ControllerKeys
 from core_broker.errors import SettingProblem, SettingsError
 from core_broker.limits import PORT_MAX
 
@@ -56,7 +56,7 @@ class Peers:
         return "".join(f"{peer.name}:{peer.address};" for peer in self.by_number.values())
 
 
-def peers_of(config: ControllerConfig) -> Peers:
+def peers_of(config: ControllerKeys) -> Peers:
     """Return the peers of the settings; raises SettingsError with every problem."""
     problems: list[SettingProblem] = []
     services = _addresses("controllerDLegerPeers", config.controller_d_leger_peers, problems)

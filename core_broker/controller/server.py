@@ -3,14 +3,12 @@
 import asyncio
 import logging
 import signal
-import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from core_broker.config.controller import ControllerConfig
+from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.controller.changes import Changes
 from core_broker.controller.live_brokers import LiveBrokers
 from core_broker.controller.log_requests import LogRequests
@@ -18,85 +16,85 @@ from core_broker.controller.machine import ReplicasInfo
 from core_broker.controller.peers import Peers, peers_of
 from core_broker.controller.processor import ControllerProcessor
 from core_broker.controller.role_changes import RoleChanges
-from core_broker.controller.settings_processor import SettingsProcessor
 from core_broker.errors import CannotListen, GantryError, SettingProblem, SettingsError
-from core_broker.monitoring.metrics import (
-    Family,
-    Metrics,
-    event_loop_family,
-    remoting_families,
-    tls_families,
-)
+from core_broker.monitoring.metrics import Family
 from core_broker.monitoring.readiness import Readiness
-from core_broker.monitoring.side_port import SidePort, serve_http
+from core_broker.monitoring.side_port import SidePort
 from core_broker.raft.ready import Status
 from core_broker.raft_member import MemberAddress, MemberSettings, RaftMember
 from core_broker.raft_member.status import MemberStatus, raft_families
 from core_broker.remoting.client import RemotingClient
-from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.endpoint import Limits
-from core_broker.remoting.server import RemotingServer
+from core_broker.remoting.settings_owner import SettingsOwner
 from core_broker.remoting.tls_client import ClientTls
-from core_broker.remoting.tls_server import ServerTls
+from core_broker.service import Admit, Service, monotonic_ms
 
 log = logging.getLogger(__name__)
 
-#: Maximum wait of a stop for requests in progress, seconds.
-DRAIN_SECONDS = 3.0
+#: Keys that no request may change, beside those of configBlackList.
+FORBIDDEN_KEYS = ("configBlackList", "configStorePath", "rocketmqHome")
+
+#: The settings of a controller as a program, and those of a name server with a controller.
+AnyConfig = ControllerConfig | NamesrvConfig
 
 
 class ControllerFailed(GantryError):
     """The controller's part of the group ended, because of its disk or its state."""
 
 
-def monotonic_ms() -> int:
-    """Return the monotonic clock in milliseconds."""
-    return time.monotonic_ns() // 1_000_000
-
-
 class Controller:
-    """`await start()` binds and serves; `await stop()` stops in order."""
+    """`await start()` binds and serves; `await stop()` stops in order.
 
-    def __init__(self, config: ControllerConfig) -> None:
-        """Prepare; raises SettingsError for peers, folders and TLS files of no use."""
+    In a name server the settings have another owner, and the name server has the side port.
+    """
+
+    def __init__(
+        self,
+        config: AnyConfig,
+        owner: SettingsOwner[AnyConfig] | None = None,
+        admit: Admit | None = None,
+    ) -> None:
+        """Prepare; raises SettingsError for peers, folders and TLS files of no use.
+
+        `admit` is the access control of a name server.
+        """
         self.peers = peers_of(config)
         self.replicas = ReplicasInfo()
         self.member = RaftMember(_member_settings(config, self.peers), self.replicas)
-        self.readiness = Readiness()
-        self.side_port: SidePort | None = None
-        self.raft_port = self.port = 0
-        self._settings = SettingsProcessor(config)
+        self.raft_port = 0
+        self._is_program = isinstance(config, ControllerConfig)
+        self._settings: SettingsOwner[AnyConfig] = owner or SettingsOwner(
+            config, forbidden_keys=FORBIDDEN_KEYS
+        )
         self._live = LiveBrokers(monotonic_ms())
         self._role_changes = RoleChanges(RemotingClient(name="controller", tls=_client_tls(config)))
         self.changes = Changes(
-            self.replicas,
-            self.member,
-            self._live,
-            self._role_changes,
+            *(self.replicas, self.member, self._live, self._role_changes),
             lambda: self._settings.config,
             monotonic_ms,
         )
         processor = ControllerProcessor(
             self.replicas, self.member, self._live, self.changes, self.peers, monotonic_ms
         )
-        self._handlers = {**processor.at_once, **self._settings.handlers}
-        self._in_log = frozenset(processor.in_log)
         self._log_requests = LogRequests(processor.in_log, self.member)
-        self._answered: Counter[int] = Counter()
-        limits = Limits(idle_close_s=config.server_channel_max_idle_time_seconds)
-        self._server = RemotingServer(
-            self._dispatch,
-            name="controller",
-            limits=limits,
+        self._service = Service(
+            config,
+            "controller",
             on_close=lambda lost: self.changes.brokers_lost(self._live.connection_lost(lost)),
-            tls=ServerTls(config, "controller"),
         )
+        self._service.handlers = {
+            **processor.at_once,
+            **dict.fromkeys(processor.in_log, self._begin),
+            RequestCode.UPDATE_CONTROLLER_CONFIG: self._settings.update,
+            RequestCode.GET_CONTROLLER_CONFIG: self._settings.show,
+        }
+        self._service.admit = admit
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
-    def config(self) -> ControllerConfig:
+    def config(self) -> AnyConfig:
         """The settings in force."""
         return self._settings.config
 
@@ -106,39 +104,38 @@ class Controller:
         return self.config.bind_address or self.peers.own.host
 
     @property
+    def port(self) -> int:
+        """The port for brokers and administration, 0 before the start."""
+        return self._service.port
+
+    @property
+    def side_port(self) -> SidePort | None:
+        """The side port of a program of its own."""
+        return self._service.side_port
+
+    @property
+    def readiness(self) -> Readiness:
+        """Whether the controller serves, and the group has a leader."""
+        return self._service.readiness
+
+    @property
     def request_codes(self) -> frozenset[int]:
         """The request codes that the controller answers."""
-        return frozenset(self._handlers) | self._in_log
+        return frozenset(self._service.handlers)
 
     async def start(self) -> None:
         """Read the state, take part in the group, and bind the ports.
 
         Raises CannotListen, SettingsError, StoreCorrupt and StoreLocked.
         """
-        self.readiness.set("listening", "not yet")
-        self.readiness.check("leader", self._leader_problem)
+        self.readiness.check("leader", self.leader_problem)
         await self._start_member()
-        host, port, http_port = self.bind_address, self.peers.own.port, self.config.http_port
-        try:
-            self.port = await self._server.listen(host, port)
-        except OSError as error:
-            raise CannotListen("controllerDLegerPeers", host, port, error) from None
+        host = self.bind_address
+        await self._service.listen("controllerDLegerPeers", host, self.peers.own.port)
         for work in (self._expire_brokers(), self._elect_missing(), self._end_with_member()):
             self._tasks.append(asyncio.get_running_loop().create_task(work))
-        if http_port >= 0:
-            metrics = Metrics({"node_type": "controller"})
-            metrics.source(self._metrics)
-            try:
-                self.side_port = await serve_http(
-                    host,
-                    http_port,
-                    self.readiness,
-                    self.varz,
-                    metrics,
-                    token_file=self.config.metrics_token_file,
-                )
-            except OSError as error:
-                raise CannotListen("httpPort", host, http_port, error) from None
+        if self._is_program:
+            await self._service.open_side_port(host, "controller", self.varz, self._all_families)
         self.readiness.set("listening")
 
     async def stop(self) -> None:
@@ -146,17 +143,15 @@ class Controller:
 
         Raises ControllerFailed when the member of the group ended by itself.
         """
-        self.readiness.set("listening", "shutting down")
         for task in self._tasks:
             task.cancel()
         await self.changes.close()
-        await self._server.close(DRAIN_SECONDS)
+        await self._service.close()
         await self._log_requests.close()
         await self._role_changes.close()
         await self._settings.drain()
         await self.member.stop()
-        if self.side_port is not None:
-            await self.side_port.close()
+        await self._service.close_side_port()
         if self.member.failure is not None:
             raise ControllerFailed(f"The controller has failed: {self.member.failure}")
 
@@ -187,11 +182,31 @@ class Controller:
             },
             "elections": dict(self.changes.elections),
             "failed_notices": self._role_changes.failed,
-            "connections": len(self._server.connections),
-            "tls": self._server.tls.varz() if self._server.tls else {"mode": "disabled"},
-            "event_loop_holds": self._server.watchdog.varz(),
-            "requests": {str(code): count for code, count in self._answered.items()},
+            **self._service.varz(),
         }
+
+    def leader_problem(self) -> str:
+        """Return why the controllers decide nothing; "" while one of them leads."""
+        return "" if self._leader_name() else "no controller leads the group"
+
+    def families(self) -> Iterator[Family]:
+        """Yield the metrics of elections, requests and the Raft member."""
+        yield Family("rocketmq_controller_role", [({}, 2 if self.member.is_leader else 1)])
+        yield Family("rocketmq_controller_active_broker_num", [({}, len(self._live))])
+        elections = self.changes.elections.items()
+        yield Family(
+            "rocketmq_controller_election_total",
+            [({"election_result": k}, n) for k, n in elections],
+        )
+        yield self._service.request_family("rocketmq_controller_request_total")
+        yield from raft_families(self.member.status())
+
+    def _all_families(self) -> Iterator[Family]:
+        yield from self.families()
+        yield from self._service.families()
+
+    def _begin(self, connection: Connection, request: RemotingCommand) -> None:
+        self._log_requests.begin(self._service.server, connection, request)
 
     async def _start_member(self) -> None:
         own = self.peers.own
@@ -210,20 +225,6 @@ class Controller:
     def _status_changed(self, status: Status) -> None:
         log.info("controller %s is %s in term %d", self.peers.own.name, status.role, status.term)
         self.changes.elect_missing()
-
-    def _dispatch(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        if request.code in self._in_log:
-            self._answered[request.code] += 1
-            self._log_requests.begin(self._server, connection, request)
-            return None
-        handler = self._handlers.get(request.code)
-        if handler is None:
-            return RemotingCommand.response(
-                ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-                f" request type {request.code} not supported",
-            )
-        self._answered[request.code] += 1
-        return handler(connection, request)
 
     async def _expire_brokers(self) -> None:
         while True:
@@ -247,27 +248,8 @@ class Controller:
         peer = self.peers.by_number.get(self.member.leader_id or 0)
         return None if peer is None else peer.name
 
-    def _leader_problem(self) -> str:
-        return "" if self._leader_name() else "no controller leads the group"
 
-    def _metrics(self) -> Iterator[Family]:
-        yield Family("rocketmq_controller_role", [({}, 2 if self.member.is_leader else 1)])
-        yield Family("rocketmq_controller_active_broker_num", [({}, len(self._live))])
-        elections = self.changes.elections.items()
-        yield Family(
-            "rocketmq_controller_election_total",
-            [({"election_result": k}, n) for k, n in elections],
-        )
-        requests = [({"request_code": str(code)}, n) for code, n in self._answered.items()]
-        yield Family("rocketmq_controller_request_total", requests)
-        yield from raft_families(self.member.status())
-        yield from remoting_families(len(self._server.connections), asdict(self._server.counters))
-        if self._server.tls is not None:
-            yield from tls_families(self._server.tls.varz())
-        yield event_loop_family(self._server.watchdog.counts())
-
-
-def _member_settings(config: ControllerConfig, peers: Peers) -> MemberSettings:
+def _member_settings(config: AnyConfig, peers: Peers) -> MemberSettings:
     addresses = {
         number: MemberAddress(peer.raft_host, peer.raft_port, peer.address)
         for number, peer in peers.by_number.items()
@@ -298,6 +280,6 @@ def _raft_varz(status: MemberStatus) -> dict[str, Any]:
     }
 
 
-def _client_tls(config: ControllerConfig) -> ClientTls | None:
+def _client_tls(config: AnyConfig) -> ClientTls | None:
     is_used = config.tls_enable or config.tls_server_mode == "enforcing"
     return ClientTls.of(config) if is_used else None

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -22,6 +23,8 @@ from tests.support.cluster import Program, free_broker_port
 
 VERSION = installing.JAVA5_VERSION
 SECONDS_MAX = 120
+#: Also test with a controller in the name server, which takes another one and a half minutes.
+EVERY = os.environ.get("CONTROLLER_CHECKS") == "all"
 
 pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 5 * SECONDS_MAX)
 
@@ -29,19 +32,22 @@ StartClients = Callable[[str, str], Maker]
 
 
 class Group:
-    """A name server, a controller, and two Java brokers of one name."""
+    """A name server, a controller, and two Java brokers of one name.
 
-    def __init__(self, folder: Path, undo: ExitStack) -> None:
+    The controller is a program of its own, or runs in the name server.
+    """
+
+    def __init__(self, folder: Path, undo: ExitStack, *, is_embedded: bool) -> None:
         self.folder = folder
         self.controller = f"127.0.0.1:{free_broker_port()}"
-        namesrv = Program("namesrv", folder)
-        undo.callback(namesrv.kill)
         own = {"bind_address": "127.0.0.1", "http_port": 0}
-        kept = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "n.properties"}
-        namesrv.start({"listen_port": 0, **own, **kept})
-        self.namesrv = f"127.0.0.1:{namesrv.port('remoting')}"
-        self.program = Program("core_broker.controller", folder)
-        undo.callback(self.program.kill)
+        routes = {
+            "listen_port": free_broker_port(),
+            "kv_config_path": folder / "kv.json",
+            "config_store_path": folder / "n.properties",
+            "enable_controller_in_namesrv": is_embedded,
+        }
+        self.namesrv = f"127.0.0.1:{routes['listen_port']}"
         self.settings = {
             **own,
             "controller_d_leger_peers": f"n0-{self.controller}",
@@ -49,6 +55,14 @@ class Group:
             "scan_not_active_broker_interval": 1_000,
             "scan_inactive_master_interval": 1_000,
         }
+        namesrv = Program("namesrv", folder)
+        undo.callback(namesrv.kill)
+        if is_embedded:
+            self.program, self.settings = namesrv, self.settings | routes
+        else:
+            namesrv.start(own | routes)
+            self.program = Program("core_broker.controller", folder)
+            undo.callback(self.program.kill)
         self.program.start(self.settings)
         self.brokers = [self._broker(name) for name in ("first", "second")]
         for broker in self.brokers:
@@ -112,15 +126,19 @@ def _same_as_ours(mqadmin: MqAdmin, namesrv: str, at: tuple[str, str]) -> None:
         assert sorted(ours.lines(*command)) == sorted(java_lines), command
 
 
-@pytest.fixture
-def group(tmp_path: Path, record_property: Callable[[str, object], None]) -> Iterator[Group]:
+@pytest.fixture(params=["program", "in_namesrv"] if EVERY else ["program"])
+def group(
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+    request: pytest.FixtureRequest,
+) -> Iterator[Group]:
     record_property("client", f"java-broker-{VERSION}")
     try:
         installing.java_broker_classpath(VERSION)
     except installing.CannotInstall as reason:
         pytest.skip(f"Java broker: {reason}")
     with ExitStack() as undo:
-        yield Group(tmp_path, undo)
+        yield Group(tmp_path, undo, is_embedded=request.param == "in_namesrv")
 
 
 def test_java_brokers_and_tools_under_our_controller(

@@ -151,7 +151,7 @@ async def test_without_force_register_only_changes_are_registered(
     start_broker: MakeBroker, connect: Connect, namesrv: NameServer, namesrv_addr: str
 ) -> None:
     broker = await start_broker(namesrv_addr=namesrv_addr, force_register=False)
-    asked = namesrv._answered
+    asked = namesrv._service.answered
     before = asked[RequestCode.REGISTER_BROKER]
     assert (before, asked[RequestCode.QUERY_DATA_VERSION]) == (1, 1), "the first registration"
 

@@ -1,4 +1,4 @@
-"""`python -m core_broker.controller` as a process: ready lines, exit codes, kill -9."""
+"""Controllers as processes, their own and a name server: ready lines, exit codes, kill -9."""
 
 import json
 import re
@@ -52,6 +52,13 @@ def page_of(program: Program, path: str) -> str:
         return text
 
 
+@pytest.fixture
+def namesrv(tmp_path: Path) -> Iterator[Program]:
+    program = Program("namesrv", tmp_path)
+    yield program
+    program.kill()
+
+
 async def test_acknowledged_changes_survive_a_kill(
     program: Program, settings: dict[str, Any], client: ControllerClient
 ) -> None:
@@ -60,6 +67,30 @@ async def test_acknowledged_changes_survive_a_kill(
     assert lines[0] == f"listens on {client.addr} (remoting)"
     assert re.fullmatch(r"listens on 127\.0\.0\.1:\d+ \(Raft\)", lines[1])
     assert "The Controller Server boot success. serializeType=JSON" in lines
+    state = await states_around_a_kill(program, settings, client)
+    assert (state["leader"], state["broker_sets"]["broker-a"]["master"]) == ("n0", 1)
+
+
+async def test_a_controller_in_a_name_server_survives_a_kill(
+    namesrv: Program, settings: dict[str, Any], client: ControllerClient, tmp_path: Path
+) -> None:
+    settings |= {
+        "enable_controller_in_namesrv": True,
+        "listen_port": 0,
+        "bind_address": "127.0.0.1",
+        "kv_config_path": tmp_path / "kv.json",
+    }
+    namesrv.start(settings)
+    assert f"listens on {client.addr} (controller)" in namesrv.printed.splitlines()
+    state = await states_around_a_kill(namesrv, settings, client)
+    found = state["controller"]
+    assert (found["leader"], found["broker_sets"]["broker-a"]["master"]) == ("n0", 1)
+
+
+async def states_around_a_kill(
+    program: Program, settings: dict[str, Any], client: ControllerClient
+) -> Any:
+    """Change the state, kill the started program and start it; return /varz of the new process."""
     broker = ScriptedBroker(client, "broker-a", "127.0.0.1:10911")
 
     async def leads() -> bool:
@@ -79,10 +110,12 @@ async def test_acknowledged_changes_survive_a_kill(
     await eventually(leads, DEADLINE_S)
     assert await broker.info() == before
     state = json.loads(page_of(program, "varz"))
-    assert (state["leader"], state["broker_sets"]["broker-a"]["master"]) == ("n0", 1)
     metrics = page_of(program, "metrics")
     assert re.search(r"^rocketmq_controller_role\{.*\} 2(\.0)?$", metrics, re.M), metrics
+    assert "broker-a" in json.dumps(state)
+    assert page_of(program, "readyz") == "ok\n"
     assert program.stop() == 0
+    return state
 
 
 def ended(folder: Path, **settings: object) -> tuple[int, str]:

@@ -34,7 +34,7 @@ async def test_sizes_above_a_limit_are_refused_and_counted(
     assert f"the limit of an update is {UPDATE_BODY_BYTES_MAX}" in (answer.remark or "")
     assert b"orderMessageEnable=false\n" in (await client.request(319)).body
     assert (await client.request(318, body=body[:-1])).code == 0
-    families = {family.name: family.samples for family in server._metrics()}
+    families = {family.name: family.samples for family in server._families()}
     assert families["rocketmq_namesrv_refused_changes_total"] == [
         ({"request_code": "100"}, 1),
         ({"request_code": "318"}, 1),

@@ -12,8 +12,9 @@ from core_broker.config import NamesrvConfig
 from core_broker.remoting.codes import SerializeType
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
+from core_broker.service import monotonic_ms
 from namesrv.routes import BROKER_EXPIRY_MS
-from namesrv.server import NameServer, monotonic_ms
+from namesrv.server import NameServer
 from tests.support.eventually import eventually
 from tests.unit.namesrv.namesrv_client import NamesrvClient
 from tests.unit.namesrv.registrations import broker, registration, topic

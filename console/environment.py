@@ -75,6 +75,7 @@ class EnvironmentProblem(ValueError):
 
 
 MARKS = "CONSOLE_CLUSTER_MARKS"
+READ_ONLY = "CONSOLE_READ_ONLY_CLUSTERS"
 TLS = "CONSOLE_CLUSTER_TLS"
 CREDENTIALS = "CONSOLE_CLUSTER_CREDENTIALS"
 MARK_COLORS = ("blue", "green", "yellow", "orange", "red", "purple", "teal")
@@ -97,6 +98,7 @@ class Environment:
     clusters: Mapping[str, str]
     clusters_from: str
     cluster_marks: dict[str, ClusterMark]
+    read_only_clusters: frozenset[str]
     #: The file with the TLS settings of a cluster's connections, and the settings.
     cluster_tls: dict[str, tuple[str, ClientTls]]
     #: Keys that sign the requests to a cluster; clusters without a file have keys in the database.
@@ -176,6 +178,9 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     read = _Reader(environ)
     clusters, clusters_from = _clusters(read)
     cluster_marks = _marks(read, clusters)
+    read_only_clusters = frozenset(read.words(READ_ONLY))
+    for unknown in sorted(read_only_clusters - set(clusters)):
+        read.complain(READ_ONLY, unknown, f"names of {clusters_from}")
     cluster_tls = _files(read, TLS, clusters, _tls)
     cluster_credentials = _files(read, CREDENTIALS, clusters, _credentials)
     origins = read.words("CONSOLE_TRUSTED_ORIGINS")
@@ -213,6 +218,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         clusters=clusters,
         clusters_from=clusters_from,
         cluster_marks=cluster_marks,
+        read_only_clusters=read_only_clusters,
         cluster_tls=cluster_tls,
         cluster_credentials=cluster_credentials,
         redis_url=redis_url,

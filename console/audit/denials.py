@@ -13,7 +13,9 @@ from console.frame.permissions import Target
 TARGETS = ("broker", "topic", "group", "client", "number", "offset_msg_id", "user", "name")
 
 
-def record_denial(request: HttpRequest, need: Need, target: Target, **_signal: Any) -> None:
+def record_denial(
+    request: HttpRequest, need: Need, target: Target, reason: str = "", **_signal: Any
+) -> None:
     """Record a denied request under the requested action."""
     match = request.resolver_match
     arguments: Mapping[str, Any] = match.kwargs if match else {}
@@ -23,7 +25,7 @@ def record_denial(request: HttpRequest, need: Need, target: Target, **_signal: A
         "denied",
         cluster=str(arguments.get("cluster", ""))[:64],
         target=named[-1] if named else "",
-        reason=f"needs {target.resource}:{need.value}",
+        reason=reason or f"needs {target.resource}:{need.value}",
         **facts_of(request),
     )
 

@@ -29,11 +29,13 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from console.frame.permissions import Action, Permission, Scope, Target, first_allowing
+from console.frame.read_only import refusal_of, trouble_page
 from console.frame.targets import owner_of, target_of
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-#: Sent for each request that a role does not allow, with `request`, `user`, `need` and `target`.
+#: Sent for each request that a role does not allow, with `request`, `user`, `need` and `target`;
+#: also for writes to a read-only cluster, with `reason`.
 access_denied = Signal()
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -168,14 +170,25 @@ class AccessMiddleware:
             return None
         need, target = need_of(view, request.method), target_of(view, kwargs, request.GET)
         if may(request.user, need, target):
-            return None
+            return self.in_read_only(request, view, need, target)
         if request.user.is_authenticated and request.user.is_active:
-            denied = {"request": request, "user": request.user, "need": need, "target": target}
-            access_denied.send(AccessMiddleware, **denied)
+            access_denied.send(AccessMiddleware, **_facts(request, need, target))
             reason = why_not(request.user, need, target)
             context = {"title": _("Not allowed"), "reason": reason}
             return render(request, "errors/forbidden.html", context, status=403)
         return to_sign_in(request)
+
+    def in_read_only(
+        self, request: HttpRequest, view: object, need: Need, target: Target
+    ) -> HttpResponse | None:
+        """Answer a write to a read-only cluster."""
+        refusal = refusal_of(view, target) if is_write(request.method, need) else None
+        if refusal is None:
+            return None
+        access_denied.send(
+            AccessMiddleware, **_facts(request, need, target), reason=refusal.members["code"]
+        )
+        return trouble_page(request, refusal)
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
@@ -206,6 +219,14 @@ def why_not(user: AbstractBaseUser | AnonymousUser, need: Need, target: Target) 
     }
 
 
+def is_write(method: str | None, need: Need) -> bool:
+    return method not in SAFE_METHODS and need in (Need.WRITE, Need.ADMIN)
+
+
+def _facts(request: HttpRequest | Request, need: Need, target: Target) -> dict[str, Any]:
+    return {"request": request, "user": request.user, "need": need, "target": target}
+
+
 def _shown(name: str | Scope) -> str:
     return "*" if isinstance(name, Scope) else name
 
@@ -219,10 +240,14 @@ class ApiAccess(BasePermission):
         need = need_of(view, request.method)
         arguments: dict[str, Any] = getattr(view, "kwargs", {})
         target = target_of(type(view), arguments, request.query_params)
+        denied = {**_facts(request, need, target), "request": request._request}
         if may(request.user, need, target):
+            refusal = refusal_of(type(view), target) if is_write(request.method, need) else None
+            if refusal is not None:
+                access_denied.send(ApiAccess, **denied, reason=refusal.members["code"])
+                raise refusal
             return True
         if request.user.is_authenticated:
-            denied = {"request": request._request, "user": request.user, "need": need}
-            access_denied.send(ApiAccess, **denied, target=target)
+            access_denied.send(ApiAccess, **denied)
             self.message = why_not(request.user, need, target)
         return False

@@ -105,6 +105,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     visible = [area for area in areas() if may_enter(user, area, cluster)]
     target = target_of(match.func, match.kwargs, request.GET) if match else Target("")
     entry = next((area.entry for area in visible if area.label == here), here)
+    may_write, read_only = may(user, Need.WRITE, target), _read_only(cluster)
     return {
         "nav_areas": [
             {
@@ -126,7 +127,9 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
         "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),
         "role": role_of(user),
-        "may_write": may(user, Need.WRITE, target),
+        "read_only": read_only,
+        "may_export": may_write,
+        "may_write": may_write and not read_only,
         "may_administer": may(user, Need.ADMIN, target),
         "now_ms": now_ms(),
         "theme": theme_of(request),
@@ -157,6 +160,10 @@ def _cluster_of(request: HttpRequest) -> str | None:
     if named in settings.CONSOLE_CLUSTERS:
         return str(named)
     return next(iter(settings.CONSOLE_CLUSTERS), None)
+
+
+def _read_only(cluster: str | None) -> bool:
+    return cluster in settings.CONSOLE_CLUSTERS and gateway.cluster(str(cluster)).is_read_only
 
 
 def theme_of(request: HttpRequest) -> str:

@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 
 from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from console.api.problems import problem
-from console.frame.pages import Crumb, forbidden
+from console.frame.pages import forbidden
+from console.frame.read_only import trouble_page
 from console.gateway import GatewayError
 
 API_PREFIX = "/api/"
@@ -30,13 +31,7 @@ class ClusterTroubleMiddleware:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not isinstance(error, GatewayError):
             return None
-        partial = bool(getattr(request, "htmx", False))
-        template = "errors/trouble_part.html" if partial else "errors/trouble.html"
-        context = {"trouble": error, "title": error.title, "crumbs": [Crumb(error.title)]}
-        response = render(request, template, context, status=error.status)
-        if error.retry_after_s:
-            response.headers["Retry-After"] = str(error.retry_after_s)
-        return response
+        return trouble_page(request, error)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -27,6 +27,7 @@ TITLES = {
     17: "no answer holds a secret; a secret is shown once",
     18: "every write and every refusal in the audit list, never edited",
     19: "API tokens: scoped, expiring, revocable; throttled sign-in; list of sessions",
+    20: "a cluster is read-only on the server, with a banner",
     21: "the cluster is in the address: two tabs, two clusters",
     22: "topics with rates, counts, groups, lag, last write; counted type chips",
     23: "topics and groups edited per broker: drift, diff, dry run, conflict check",

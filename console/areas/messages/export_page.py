@@ -67,6 +67,7 @@ class ExportForm(BrowseForm):
 class ExportPage(ClusterPage):
     """Start page of an export: number of messages, format, row limit."""
 
+    writes_cluster = False
     template = "message/export.html"
     actions = {"post": START_ACTION}
 
@@ -127,6 +128,7 @@ class MessageExportSerializer(ExportFileSerializer):
 
 
 class MessageExports(ClusterResource):
+    writes_cluster = False
     actions = {"post": START_ACTION}
 
     @extend_schema(

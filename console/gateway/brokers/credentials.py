@@ -9,7 +9,7 @@ from core_broker.client import AdminClient, Credentials
 from core_broker.errors import GantryError
 
 
-@command()
+@command(changes_cluster=False)
 async def try_credentials(
     session: ClusterSession, credentials: Credentials
 ) -> tuple[BrokerOutcome, ...]:

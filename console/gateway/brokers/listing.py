@@ -269,7 +269,7 @@ async def _runtime_tables(
     )
 
 
-@command()
+@command(changes_cluster=False)
 async def forget_broker(session: ClusterSession, name: str, broker_id: int) -> BrokerRef:
     """Remove a broker that was decommissioned from the console; returns the forgotten broker."""
     await session.ask(cluster_map)

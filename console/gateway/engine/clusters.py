@@ -9,7 +9,7 @@ from channels.db import database_sync_to_async
 from django.conf import settings
 
 from console.gateway.engine.answers import Answer, now_ms
-from console.gateway.engine.errors import UnknownCluster
+from console.gateway.engine.errors import ReadOnly, UnknownCluster
 from console.gateway.engine.known_brokers import BrokerMemory, BrokerRef, KnownBrokers
 from console.gateway.engine.loop import GatewayLoop
 from console.gateway.engine.questions import Command, Question
@@ -37,6 +37,8 @@ class Cluster:
         memory: BrokerMemory | None,
         signing: Signing,
         store: CredentialStore | None,
+        *,
+        read_only: Callable[[str], bool] | None,
     ) -> None:
         self.name = name
         self.namesrv_addr = namesrv_addr
@@ -45,11 +47,17 @@ class Cluster:
         self._known = known
         self._memory = memory
         self._store = store
+        self._read_only = read_only
         #: The credentials that sign the requests to the cluster.
         self.signing = signing
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_read_only(self) -> bool:
+        """True when the console must not change the cluster. Reads the database."""
+        return self._read_only is not None and self._read_only(self.name)
 
     def ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
         """Ask from a thread. Blocks until the answer or the question's deadline."""
@@ -74,7 +82,12 @@ class Cluster:
                 await database_sync_to_async(self._save_known)()
 
     def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a command from a thread. Blocks until its result or its deadline."""
+        """Run a command from a thread. Blocks until its result or its deadline.
+
+        Raises ReadOnly for a change of a read-only cluster; a dry run changes nothing.
+        """
+        if command.changes_cluster and not kwargs.get("dry_run") and self.is_read_only:
+            raise ReadOnly(self.name)
         timeout_s = command.deadline_ms / 1000 + WAIT_SLACK_S
         self._load()
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
@@ -132,6 +145,8 @@ class Gateway:
         self.memory: BrokerMemory | None = None
         #: Storage of the credentials of clusters; None: only those of the environment.
         self.credentials: CredentialStore | None = None
+        #: Tells whether a cluster is read-only; None: no cluster is.
+        self.read_only: Callable[[str], bool] | None = None
         #: The question repeated while a cluster is in use; None: no watch.
         self.watched: Question[[], Any] | None = None
 
@@ -149,6 +164,7 @@ class Gateway:
             self.memory,
             self._signing(name),
             self.credentials,
+            read_only=self.read_only,
         )
 
     def clusters(self) -> list[Cluster]:

@@ -57,6 +57,21 @@ class Unusable(GatewayError):
     title = _("This cannot be done")
 
 
+class ReadOnly(GatewayError):
+    status = 403
+    kind = "read-only"
+    title = _("The cluster is read-only")
+    members = MappingProxyType({"code": "read_only"})
+
+    def __init__(self, cluster: str) -> None:
+        super().__init__(
+            format_lazy(
+                _("The cluster “{name}” is read-only: the console refuses changes."), name=cluster
+            ),
+            hint=_("An administrator can allow changes on the page “Read-only” of the cluster."),
+        )
+
+
 class UnknownCluster(GatewayError):
     status = 404
     kind = "unknown-cluster"

@@ -63,10 +63,14 @@ class Question(Generic[P, T_co]):
 
 @dataclass(frozen=True, eq=False)
 class Command(Generic[P, T_co]):
-    """A function that changes a cluster, with a deadline."""
+    """A function that changes a cluster, with a deadline.
+
+    With `changes_cluster=False`, the function changes only the console.
+    """
 
     run: "Callable[Concatenate[ClusterSession, P], Awaitable[T_co]]"
     deadline_ms: int
+    changes_cluster: bool = True
 
     @property
     def name(self) -> str:
@@ -81,7 +85,7 @@ def question(
 
 
 def command(
-    *, deadline_ms: int = COMMAND_DEADLINE_MS
+    *, deadline_ms: int = COMMAND_DEADLINE_MS, changes_cluster: bool = True
 ) -> "Callable[[Callable[Concatenate[ClusterSession, P], Awaitable[T]]], Command[P, T]]":
     """Make an async function a command."""
-    return lambda run: Command(run, deadline_ms)
+    return lambda run: Command(run, deadline_ms, changes_cluster)

@@ -18,7 +18,9 @@ class ClustersConfig(AreaConfig):
     def ready(self) -> None:
         from console.services.clusters.credentials import DatabaseCredentials
         from console.services.clusters.memory import DatabaseMemory
+        from console.services.clusters.read_only import is_read_only
 
         gateway.memory = DatabaseMemory()
         gateway.credentials = DatabaseCredentials()
+        gateway.read_only = is_read_only
         gateway.watched = broker_rows

@@ -1,11 +1,12 @@
 """What the gateway keeps over restarts: the brokers that the console has seen (`KnownBrokers`), and
-the credentials of clusters (`Signing`).
+the credentials of clusters (`Signing`); and which clusters are read-only.
 """
 
 from django.db import models
 
 NAME_CHARS_MAX = 255
 ACCESS_KEY_CHARS_MAX = 255
+REASON_CHARS_MAX = 200
 
 
 class KnownBroker(models.Model):
@@ -43,3 +44,15 @@ class ClusterCredentials(models.Model):
 
     def __str__(self) -> str:
         return f"{self.access_key} of {self.cluster}"
+
+
+class ReadOnlyCluster(models.Model):
+    """A cluster that the console must not change."""
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX, unique=True)
+    reason = models.CharField(max_length=REASON_CHARS_MAX, blank=True)
+    changed_by = models.CharField(max_length=NAME_CHARS_MAX, blank=True)
+    since_ms = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return self.cluster

@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.services.clusters import configuration, views
 from console.services.clusters.forgetting import ForgetPage
+from console.services.clusters.read_only import ReadOnlyPage
 from console.services.clusters.signing import CredentialsPage
 
 app_name = "clusters"
@@ -22,5 +23,6 @@ urlpatterns = [
         name="undo",
     ),
     path("credentials/", CredentialsPage.as_view(), name="credentials"),
+    path("read-only/", ReadOnlyPage.as_view(), name="read-only"),
     path("name-servers/", views.NameServersPage.as_view(), name="name-servers"),
 ]

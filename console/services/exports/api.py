@@ -50,6 +50,7 @@ class TableExportSerializer(ExportFileSerializer):
 
 
 class TableExports(ClusterResource):
+    writes_cluster = False
     actions = {"post": START_ACTION}
 
     @extend_schema(

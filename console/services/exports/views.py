@@ -89,6 +89,7 @@ def _orders(table: Table) -> list[tuple[str, Any]]:
 class TablePage(ClusterPage):
     """The export form of a list, with the current row count."""
 
+    writes_cluster = False
     template = "exports/table.html"
     actions = {"post": START_ACTION}
 

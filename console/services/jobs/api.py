@@ -34,6 +34,8 @@ CURSOR_DIGITS_MAX = 18
 class JobResource(ClusterResource):
     """Base of resources with an action on a job."""
 
+    writes_cluster = False
+
     def accepted(self, job: Job) -> Response:
         """202 with the job and its URL."""
         where = reverse("api-job", kwargs={"cluster": self.cluster.name, "number": job.pk})

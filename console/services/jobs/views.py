@@ -117,6 +117,8 @@ class JobPage(ClusterPage):
 class StartPage(ClusterPage):
     """Start of a job without inputs."""
 
+    writes_cluster = False
+
     def get(self, request: HttpRequest, cluster: str, kind: str) -> HttpResponseBase:
         """A GET of the form's URL redirects to the list."""
         return redirect("jobs:list", self.cluster.name)
@@ -131,6 +133,7 @@ class StartPage(ClusterPage):
 class ControlPage(ClusterPage):
     """Base of buttons on the page of a job: `act` returns the job to show."""
 
+    writes_cluster = False
     act: Callable[[HttpRequest, Job], Job]
 
     def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:

@@ -91,6 +91,14 @@ def test_marks_that_make_no_sense(tmp_path: Path, text: str) -> None:
         )
 
 
+def test_read_only_clusters_are_known_ones(tmp_path: Path) -> None:
+    environ = {"GANTRY_HOME": str(tmp_path), "CONSOLE_CLUSTERS": "a=h:1;b=h:2"}
+    found = read_environment({**environ, "CONSOLE_READ_ONLY_CLUSTERS": "b, a"})
+    assert found.read_only_clusters == {"a", "b"}
+    with pytest.raises(EnvironmentProblem, match="CONSOLE_READ_ONLY_CLUSTERS = 'c'"):
+        read_environment({**environ, "CONSOLE_READ_ONLY_CLUSTERS": "a,c"})
+
+
 def test_clusters_with_tls_have_files(tmp_path: Path) -> None:
     file = tmp_path / "tls.properties"
     file.write_text("tls.client.checkHostName=true\n")

@@ -105,6 +105,8 @@ CATALOG: Final[dict[str, Entry]] = {
     "checkAccess": Entry("access_checks", "Explain whether an account may publish or consume."),
     "exportMetadata": Entry("exports", "Export metadata."),
     "exportConfigs": Entry("exports", "Export configs."),
+    "exportDefinitions": Entry("definitions", "Export topics, groups and permissions as YAML."),
+    "apply": Entry("definitions", "Apply a file of definitions to a cluster."),
     "exportMetrics": Entry("metrics", "Export metrics."),
     "consumer": Entry("consumers", "Query consumer's internal data structure (older form)."),
     "getConsumerStatus": Entry("offsets", "Get consumer status from client."),

@@ -7,13 +7,9 @@ from msgspec.structs import replace
 
 from core_broker.client.admin import AdminClient
 from core_broker.client.identity import now_ms
+from core_broker.definitions.cluster import TOOL_GROUPS
 from core_broker.errors import ClientError
-from core_broker.message.topics import (
-    CLIENT_INNER_PRODUCER_GROUP,
-    DLQ_PREFIX,
-    RETRY_PREFIX,
-    is_system_group,
-)
+from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, is_system_group
 from core_broker.mqadmin.command import command, switch, text
 from core_broker.mqadmin.files import default_folder, write_file
 from core_broker.mqadmin.lookup import brokers_of_cluster, masters
@@ -29,13 +25,6 @@ CONFIG_KEYS: Final = (
     *("filterServerNums", "flushDiskType", "maxMessageSize", "messageDelayLevel"),
     *("msgTraceTopicName", "slaveReadEnable", "traceOn", "traceTopicEnable", "useTLS"),
     *("autoCreateTopicEnable", "autoCreateSubscriptionGroup"),
-)
-#: Groups of RocketMQ's tools and clients, beside the system groups of `is_system_group`.
-_TOOL_GROUPS: Final = frozenset(
-    {
-        *("DEFAULT_CONSUMER", "DEFAULT_PRODUCER", "__MONITOR_CONSUMER", "SELF_TEST_P_GROUP"),
-        CLIENT_INNER_PRODUCER_GROUP,
-    }
 )
 
 
@@ -59,7 +48,7 @@ async def user_groups(admin: AdminClient, addr: str) -> dict[str, SubscriptionGr
     return {
         group: config
         for group, config in sorted((await admin.group_configs(addr)).items())
-        if not is_system_group(group) and group not in _TOOL_GROUPS
+        if not is_system_group(group) and group not in TOOL_GROUPS
     }
 
 

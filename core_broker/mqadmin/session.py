@@ -19,6 +19,8 @@ class ExitCode(IntEnum):
     FAILED = 1
     #: The command line or a setting is wrong; no request was sent.
     USAGE = 2
+    #: `apply --dry-run`: the cluster differs from the file.
+    DRIFT = 2
     #: A server is unreachable or did not answer; the request may have been executed.
     NO_ANSWER = 3
     #: Ctrl-C: the exit code of shells.

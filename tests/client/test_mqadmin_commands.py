@@ -333,6 +333,8 @@ ELSEWHERE |= {
 }
 #: Tested in test_access_checks.py, with brokers that have access control.
 ELSEWHERE |= {"checkAccess"}
+#: Tested in test_mqadmin_definitions.py, with a broker of their own.
+ELSEWHERE |= {"exportDefinitions", "apply"}
 
 
 def test_every_command_is_tried() -> None:

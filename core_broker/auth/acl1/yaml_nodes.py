@@ -38,7 +38,10 @@ _FALSE = frozenset({"n", "no", "false", "off"})
 
 
 class _BoundedComposer(Composer):
-    """Ends at the node after NODES_MAX, before any node more is built."""
+    """Ends at the node after `nodes_max`, before any node more is built."""
+
+    nodes_max = NODES_MAX
+    remedy = "divide the accounts among several files below conf/acl"
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
@@ -46,20 +49,32 @@ class _BoundedComposer(Composer):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._nodes += 1
-        if self._nodes > NODES_MAX:
+        if self._nodes > self.nodes_max:
             line = self.parser.peek_event().start_mark.line + 1
             raise RulesError(
-                f"line {line}: more than {NODES_MAX} keys and values; divide the accounts among "
-                "several files below conf/acl."
+                f"line {line}: more than {self.nodes_max} keys and values; {self.remedy}."
             )
         return super().compose_node(parent, index)
 
 
-def compose(text: str) -> Node | None:
-    """The root node of a document; None for an empty one. Raises RulesError with the line."""
+def _composer(most: int, advice: str) -> type[Composer]:
+    """ruamel makes the composer itself: the bounds are members of the class."""
+
+    class Bounded(_BoundedComposer):
+        nodes_max = most
+        remedy = advice
+
+    return Bounded
+
+
+def compose(text: str, nodes_max: int = NODES_MAX, remedy: str = "") -> Node | None:
+    """The root node of a document; None for an empty one. Raises RulesError with the line.
+
+    `remedy` completes the error of a document with more than `nodes_max` nodes.
+    """
     yaml = YAML(typ="safe", pure=True)
     yaml.version = YAML_VERSION
-    yaml.Composer = _BoundedComposer
+    yaml.Composer = _composer(nodes_max, remedy or _BoundedComposer.remedy)
     yaml.max_depth = DEPTH_MAX
     yaml.composer.warn_double_anchors = False  # anchors are refused below
     try:

@@ -23,7 +23,7 @@ OPTIONAL = {("createUser", "-p")}
 
 
 #: Commands of Gantry alone.
-OWN = {"checkAccess"}
+OWN = {"checkAccess", "exportDefinitions", "apply"}
 
 
 class Option(NamedTuple):

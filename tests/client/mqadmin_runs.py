@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from core_broker.client import ConsumerSettings, ConsumeStatus, MessageExt, PushConsumer
 from core_broker.mqadmin.cli import cli
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 90.0
 
 
 class Mqadmin:
@@ -114,7 +114,7 @@ class OnlineConsumer:
         await consumer.stop()
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Poll a condition until True; fail after `timeout_s`."""
     deadline = threading.Event()
     timer = threading.Timer(timeout_s, deadline.set)

@@ -18,7 +18,7 @@ from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
 from tests.support.scripted_peer import ScriptedPeer
 
-END_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 90.0
 
 
 def start(addr: str, *arguments: str) -> subprocess.Popen[str]:

@@ -91,9 +91,9 @@ async def test_each_queue_is_consumed_in_its_order_while_members_come_and_go(
     first = log.member(quick_cluster, group, topic, "first")
     second = log.member(quick_cluster, group, topic, "second")
     async with first:
-        await eventually(lambda: log.by_member["first"] >= 8, timeout_s=30)
+        await eventually(lambda: log.by_member["first"] >= 8, timeout_s=90)
         async with second:
-            await eventually(lambda: log.by_member["second"] >= 8, timeout_s=30)
+            await eventually(lambda: log.by_member["second"] >= 8, timeout_s=90)
         await eventually(lambda: all(b"29" in log.bodies[q] for q in range(4)), timeout_s=60)
     for seen in log.bodies.values():
         # A moved queue may repeat messages; after a repeated message the following message comes.
@@ -113,8 +113,8 @@ async def test_a_failing_message_holds_up_its_queue_and_then_is_a_dead_letter(
         return dlq_topic(group) in await admin.topic_list()
 
     async with log.member(quick_cluster, group, topic, "only"):
-        await eventually(lambda: log.bodies[0] == [b"0", b"1", b"1", b"1", b"2"], timeout_s=30)
-        await eventually(dead, timeout_s=30)
+        await eventually(lambda: log.bodies[0] == [b"0", b"1", b"1", b"1", b"2"], timeout_s=90)
+        await eventually(dead, timeout_s=90)
     letters = await admin.consume_queue(quick_cluster.broker_addr, dlq_topic(group), 0, 0, 10)
     (letter,) = letters.queue_data
     dead_letter = await admin.view_message(quick_cluster.broker_addr, letter.physic_offset)

@@ -168,7 +168,7 @@ async def test_members_share_the_queues_and_only_wanted_tags_come(
     for member in members:
         member.subscribe(topic, "T1")
     async with members[0], members[1]:
-        await eventually(lambda: [len(it.queues) for it in members] == [2, 2], timeout_s=30)
+        await eventually(lambda: [len(it.queues) for it in members] == [2, 2], timeout_s=90)
         for number in range(4):
             await send(quick_cluster, topic, 4, number)
         polled_bodies = await asyncio.gather(*(polled(member, 4) for member in members))
@@ -199,7 +199,7 @@ async def test_new_queues_of_a_topic_are_reported(
             consumer._running.instance.routes.mark_stale(topic)
             return queue_counts == [3]
 
-        await eventually(received_bodies, timeout_s=30)
+        await eventually(received_bodies, timeout_s=90)
 
 
 @pytest.mark.on_java
@@ -256,4 +256,4 @@ async def test_what_a_pull_consumer_gives_back_is_on_the_retry_topic(
             (retry, *_) = await consumer.queues(retry_topic(group))
             return bool((await consumer.pull(retry, 0)).messages)
 
-        await eventually(again, timeout_s=30)
+        await eventually(again, timeout_s=90)

@@ -66,7 +66,7 @@ class SecuredCluster:
         """The broker's /readyz, also when the broker is not ready."""
         port = self.broker.port("http: /readyz /metrics /varz")
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=60) as answer:
                 return str(answer.read().decode())
         except urllib.error.HTTPError as error:
             return error.read().decode()

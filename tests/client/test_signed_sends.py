@@ -38,7 +38,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 def varz(cluster: Cluster) -> Any:
     port = cluster.http_ports["broker"]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/varz", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/varz", timeout=60) as answer:
         return json.load(answer)
 
 

@@ -34,7 +34,7 @@ from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-WAIT_S = 30
+WAIT_S = 60
 
 
 @pytest.fixture

@@ -43,9 +43,9 @@ from typing import Any
 
 Event = dict[str, Any]
 
-EVENT_SECONDS_MAX = 30.0
+EVENT_SECONDS_MAX = 90.0
 REFUSAL_SECONDS_MAX = 90.0
-STOP_SECONDS_MAX = 20.0
+STOP_SECONDS_MAX = 60.0
 
 
 class ForeignClient:

@@ -12,8 +12,8 @@ from core_broker.config import java_key, property_text
 from tests.compat import installing
 from tests.support.cluster import READY, SMALL_STORE, free_broker_port
 
-START_SECONDS_MAX = 60
-STOP_SECONDS_MAX = 30
+START_SECONDS_MAX = 150
+STOP_SECONDS_MAX = 60
 POLL_SECONDS = 0.05
 
 #: Settings of a store with small segments, several of which a test fills.

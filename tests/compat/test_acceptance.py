@@ -25,7 +25,7 @@ StartClients = Callable[[str, str], Maker]
 
 #: Timeout of a rebalance, seconds: the broker notifies a group of a new member at once. Without a
 #: notification the clients rebalance every 10 or 20 s.
-REBALANCE_SECONDS_MAX = 15
+REBALANCE_SECONDS_MAX = 60
 
 
 def offsets_by_queue(messages: list[Event]) -> dict[int, list[int]]:

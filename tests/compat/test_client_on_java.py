@@ -99,7 +99,7 @@ async def registered(addr: str) -> str:
         async def is_known() -> bool:
             return bool((await admin.cluster_info()).broker_addr_table)
 
-        await eventually(is_known, timeout_s=30)
+        await eventually(is_known, timeout_s=90)
         (broker,) = (await admin.cluster_info()).broker_addr_table.values()
         broker_addr = broker.master_addr
         assert broker_addr is not None
@@ -112,7 +112,7 @@ async def registered(addr: str) -> str:
                 return "NoSuchElementException" not in str(refused)
             return True
 
-        await eventually(has_rates, timeout_s=30)
+        await eventually(has_rates, timeout_s=90)
     return broker_addr
 
 
@@ -160,7 +160,7 @@ async def sign_well_and_badly(addr: str) -> None:
         async def routed() -> bool:
             return "Signed" in await admin.topic_list()
 
-        await eventually(routed, timeout_s=30)
+        await eventually(routed, timeout_s=90)
     async with Producer("PG", addr, rpc_hooks=[signing]) as producer:
         message = Message("Signed", "with all: ä€😀".encode(), keys="k", properties={"ä": "€"})
         single = await producer.send(message)

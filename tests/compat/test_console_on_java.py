@@ -25,7 +25,7 @@ from tests.compat.test_client_on_java import java_cluster, registered
 pytestmark = [pytest.mark.must_beat(10), pytest.mark.timeout(300)]
 
 #: Timeout of a poll, seconds: online Java consumers reset their offsets after a notification.
-WAIT_S = 40.0
+WAIT_S = 90.0
 
 
 @pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)

@@ -21,7 +21,7 @@ from tests.compat.test_client_on_java import java_cluster, registered
 pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
 
 #: Timeout of a poll, seconds: Java brokers persist and register every few seconds.
-WAIT_S = 40.0
+WAIT_S = 90.0
 HOME = "/clusters/java"
 API = "/api/v1/clusters/java"
 MINUS_ONE = re.compile(r">\s*-1\s*<")

@@ -59,7 +59,7 @@ def test_commands_that_read(
     assert '"readQueueNums":2' in mqadmin("topicRoute", "-t", topic)
     assert mqadmin("topicClusterList", "-t", topic).strip() == "DefaultCluster"
     assert group in mqadmin("statsAll", "-t", topic)
-    eventually(lambda: has_offset(shared_cluster, group, topic), "a committed offset", 30)
+    eventually(lambda: has_offset(shared_cluster, group, topic), "a committed offset", 90)
     assert topic in mqadmin("consumerProgress", "-g", group)
     assert group in mqadmin("consumerProgress")
     assert "JAVA" in mqadmin("consumerConnection", "-g", group)
@@ -116,7 +116,7 @@ def test_a_broker_without_write_permission_gets_no_messages(
     assert "OK" in mqadmin("wipeWritePerm", "-b", "broker-a")
     producer = clients.producer("PG-wiped")
     producer.command("send", topic=topic, messages=[{"body": "refused"}])
-    eventually(lambda: bool(producer.of("error")), "a refusal", 30)
+    eventually(lambda: bool(producer.of("error")), "a refusal", 90)
     assert stored_count(cluster, topic) == 0
     assert "OK" in mqadmin("addWritePerm", "-b", "broker-a")
     clients.producer("PG-added").send(topic, [{"body": "stored"}])

@@ -82,7 +82,7 @@ def test_sends_traced_by_java_decode_fully(
     sent = producer.send(topic, [{"body": f"b{n}", "keys": f"k{n}", "tag": "T"} for n in range(3)])
     for each in sent:
         is_sent = partial(is_recorded, shared_cluster, each["id"], Pub)
-        eventually(is_sent, f"the trace of {each['id']}", 30)
+        eventually(is_sent, f"the trace of {each['id']}", 90)
     pub = records_about(shared_cluster, sent[1]["id"])[Pub]
     assert isinstance(pub, Pub)
     assert (pub.group, pub.topic, pub.tags, pub.keys, pub.body_bytes, pub.success) == (
@@ -109,7 +109,7 @@ def test_a_timeline_traced_by_java(
     (sent,) = producer.send(topic, [{"body": "b", "keys": "k1"}])
     consumer.wait_for("message", 1)
     both_sides = partial(is_recorded, shared_cluster, sent["id"], Pub, SubBefore, SubAfter)
-    eventually(both_sides, "the traces of both sides", 30)
+    eventually(both_sides, "the traces of both sides", 90)
     timeline = timeline_of(shared_cluster, sent["id"])
     assert timeline.outcome is Outcome.CONSUMED
     assert [event.kind for event in timeline.events] == [
@@ -140,7 +140,7 @@ def test_the_end_of_a_transaction_traced_by_java(
     message = {"body": "b", "keys": "commit-rollback", "tag": "T", "transactional": True}
     (sent,) = producer.send(topic, [message])
     both = partial(is_recorded, shared_cluster, sent["id"], Pub, EndTransaction)
-    eventually(both, "the traces of the half message and of its end", 30)
+    eventually(both, "the traces of the half message and of its end", 90)
     about = records_about(shared_cluster, sent["id"])
     half, end = about[Pub], about[EndTransaction]
     assert isinstance(half, Pub)

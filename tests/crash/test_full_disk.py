@@ -95,7 +95,7 @@ async def committed(addr: str) -> int:
 def readyz(cluster: Cluster, query: str = "") -> tuple[int, str]:
     url = f"http://127.0.0.1:{cluster.http_ports['broker']}/readyz{query}"
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -149,7 +149,7 @@ async def test_reliability_08_full_disk(
         await delete_topic(addr, "Unwanted")
         # Free space ends the refusal automatically.
         ballast.unlink()
-        await eventually(lambda: accepts(addr), 30)
+        await eventually(lambda: accepts(addr), 90)
         await send_more(addr, history, 200)
         await check_over_a_kill(cluster, history)
 
@@ -183,7 +183,7 @@ async def test_reliability_08_kill_and_start_on_a_full_disk(
             await check(cluster, history)
             await commit(addr, offset)
             assert await committed(addr) == offset
-            refused = await eventually(lambda: refusal(addr), 30)
+            refused = await eventually(lambda: refusal(addr), 90)
             assert refused.startswith(REMARK)
             status, text = readyz(cluster)
             assert (status, "[-] store: " in text) == (503, True), text
@@ -196,10 +196,10 @@ async def test_reliability_08_kill_and_start_on_a_full_disk(
         await check(cluster, history)
         # Free space ends the refusal without a restart, and the offsets are saved.
         ballast.unlink()
-        await eventually(lambda: accepts(addr), 30)
+        await eventually(lambda: accepts(addr), 90)
         assert readyz(cluster) == (200, "ok\n")
         saved = full_disk / "store" / "config" / "consumerOffset.json"
-        await eventually(lambda: saved.exists() and b'"T@CG":{"0":9}' in saved.read_bytes(), 30)
+        await eventually(lambda: saved.exists() and b'"T@CG":{"0":9}' in saved.read_bytes(), 90)
         await send_more(addr, history, 100)
         await check_over_a_kill(cluster, history)
         assert await committed(addr) == 9

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = 2_000
-START_SECONDS_MAX = 90.0
+START_SECONDS_MAX = 180.0
 DAEMON_MEMORY = "-Xmx128m"
 EXECUTOR = {
     "spark.executor.memory": "512m",
@@ -78,7 +78,7 @@ def daemon(folder: Path, kind: str, *arguments: str) -> Iterator[Path]:
         yield log
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def logs(folder: Path) -> str:

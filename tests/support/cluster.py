@@ -24,7 +24,7 @@ from core_broker.config import java_key, property_text
 
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 15.0
+STOP_TIMEOUT_S = 60.0
 POLL_S = 0.02
 
 READY = "boot success"

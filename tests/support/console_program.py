@@ -18,9 +18,9 @@ from console.launcher.ports import Ports
 from console.launcher.services import Plan, RedisPlan
 
 ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT_S = 60.0
-STOP_TIMEOUT_S = 30.0
-REQUEST_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
+STOP_TIMEOUT_S = 60.0
+REQUEST_TIMEOUT_S = 60.0
 POLL_S = 0.05
 ADMIN_PASSWORD = "correct horse battery"
 

@@ -12,10 +12,10 @@ POLL_S = 0.01
 
 
 @overload
-async def eventually(probe: Callable[[], Awaitable[T]], timeout_s: float = 10.0) -> T: ...
+async def eventually(probe: Callable[[], Awaitable[T]], timeout_s: float = 60.0) -> T: ...
 @overload
-async def eventually(probe: Callable[[], T], timeout_s: float = 10.0) -> T: ...
-async def eventually(probe: Callable[[], Any], timeout_s: float = 10.0) -> Any:
+async def eventually(probe: Callable[[], T], timeout_s: float = 60.0) -> T: ...
+async def eventually(probe: Callable[[], Any], timeout_s: float = 60.0) -> Any:
     """Poll until the value is true; fail after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from asgiref.testing import ApplicationCommunicator
 
-WAIT_S = 15.0
+WAIT_S = 60.0
 
 
 class Socket:

@@ -47,7 +47,7 @@ class FakeBroker:
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._run()))
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
 
     def close(self) -> None:
         if self._loop.is_closed():

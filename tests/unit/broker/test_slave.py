@@ -68,7 +68,7 @@ class Pair:
         """The slave's state of replication; empty while it cannot be read."""
         with suppress(OSError):
             port = self.slave.port("http: /readyz /metrics /varz")
-            with urlopen(f"http://127.0.0.1:{port}/varz", timeout=10) as answer:
+            with urlopen(f"http://127.0.0.1:{port}/varz", timeout=60) as answer:
                 found: dict[str, Any] = json.load(answer)["replication"]
                 return found
         return {}
@@ -77,7 +77,7 @@ class Pair:
         """The answer of the slave's side port."""
         port = self.slave.port("http: /readyz /metrics /varz")
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
                 return str(answer.read().decode())
         except HTTPError as error:
             return str(error.read().decode())

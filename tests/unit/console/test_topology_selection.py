@@ -25,7 +25,7 @@ SHOP = topology_of(shop())
 #: Topics and groups of the largest supported cluster.
 MANY = 5_000
 #: Generous bound of the selection in such a cluster, seconds; measured: about 0.2.
-SELECT_S_MAX = 10.0
+SELECT_S_MAX = 60.0
 
 
 def keys(selection: Selection) -> set[str]:

@@ -114,7 +114,7 @@ async def test_a_new_leader_knows_the_state_and_elects(tmp_path: Path) -> None:
         others = [name for name in group.clients if name != old]
         for name in others:  # brokers send heartbeats to every controller
             replicas = group.controllers[name].replicas
-            await eventually(partial(replicas.get, SET), 30)
+            await eventually(partial(replicas.get, SET), 90)
             master = ControllerClient(group.clients[name].addr)
             stack.push_async_callback(master.close)
             for broker, own in zip(brokers, (master, group.clients[name]), strict=True):
@@ -132,7 +132,7 @@ async def test_a_new_leader_knows_the_state_and_elects(tmp_path: Path) -> None:
         async def is_replaced() -> bool:
             return (await brokers[1].info())[0].get("masterBrokerId") == "2"
 
-        await eventually(is_replaced, 30)
+        await eventually(is_replaced, 90)
 
 
 async def test_a_set_of_which_no_broker_lives_keeps_its_master(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_a_set_of_which_no_broker_lives_keeps_its_master(tmp_path: Path) -
         (master, _) = await with_master(client)
         controller = group.controllers[name]
         await client.close()  # both brokers
-        await eventually(lambda: not controller.varz()["connections"], 30)
+        await eventually(lambda: not controller.varz()["connections"], 90)
         client = group.clients[name] = ControllerClient(client.addr)
         await group.stop(name)
     async with Group(group.configs) as again:

@@ -144,13 +144,13 @@ async def test_an_administrator_designates_a_master_and_all_brokers_are_told(
     await brokers[0].elect()
     await brokers[0].alter(1, 2)
     for listener in listeners:
-        await eventually(listener.received, 30)
+        await eventually(listener.received, 90)
         listener.notices.clear()
     answer = await brokers[0].elect(brokerId=2, designateElect=True)
     assert answer.code == 0
     assert answer.ext_fields["masterBrokerId"] == "2"
     for listener in listeners:
-        await eventually(listener.received, 30)
+        await eventually(listener.received, 90)
         (notice,) = listener.notices
         assert notice.code == Request.NOTIFY_BROKER_ROLE_CHANGED
         assert notice.is_oneway
@@ -184,7 +184,7 @@ async def test_the_slave_becomes_master_when_the_masters_connection_closes(
             present["syncStateSet"] == [2]
         )
 
-    await eventually(is_replaced, 30)
+    await eventually(is_replaced, 90)
     assert controller.changes.elections["SUCCESS"] == 2
 
 
@@ -200,7 +200,7 @@ async def test_the_slave_becomes_master_when_the_master_sends_no_heartbeats(
     async def is_replaced() -> bool:
         return (await slave.info())[0].get("masterBrokerId") == "2"
 
-    await eventually(is_replaced, 30)
+    await eventually(is_replaced, 90)
     await own.close()
 
 
@@ -223,11 +223,11 @@ async def test_a_set_without_candidate_loses_its_master_and_gets_it_back(
     async def is_back() -> bool:
         return await master_id() == "1"
 
-    await eventually(is_lost, 30)
+    await eventually(is_lost, 90)
     refused = await slave.elect()
     assert refused.code == Code.CONTROLLER_ELECT_MASTER_FAILED
     await master.beat()
-    await eventually(is_back, 30)
+    await eventually(is_back, 90)
     await own.close()
 
 

@@ -34,7 +34,7 @@ async def exchange(side: SidePort, data: bytes) -> tuple[int, dict[str, str], st
     reader, writer = await asyncio.open_connection("127.0.0.1", side.port)
     writer.write(data)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             answer = await reader.read()
     except ConnectionResetError:  # closed before the request was read
         answer = b""
@@ -164,7 +164,7 @@ async def test_a_silent_client_is_disconnected(
 async def test_connections_are_bounded(side: SidePort, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(side_port, "CONNECTIONS_MAX", 1)
     _, holder = await asyncio.open_connection("127.0.0.1", side.port)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not side.open_requests:
             await asyncio.sleep(0)
     assert await exchange(side, b"GET /livez HTTP/1.1\r\n\r\n") == (0, {}, "")

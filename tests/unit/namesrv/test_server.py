@@ -158,7 +158,7 @@ async def test_the_scan_runs_by_itself(config: NamesrvConfig) -> None:
     scanned = asyncio.Event()
     server.remove_expired_brokers = lambda now_ms: scanned.set()  # type: ignore[method-assign]
     await server.start()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await scanned.wait()
     await server.stop()
 
@@ -355,7 +355,7 @@ async def test_bytes_outside_a_frame_close_the_connection(
     host, _, port = client.addr.partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(data)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await reader.read() == b""
     writer.close()
     await writer.wait_closed()
@@ -373,7 +373,7 @@ async def test_a_oneway_registration_is_not_answered(
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(registering.encode() + query.encode())
     writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         responses = FrameSplitter().feed(await reader.read())
     writer.close()
     await writer.wait_closed()
@@ -390,7 +390,7 @@ async def test_internals_are_visible(client: NamesrvClient, server: NameServer) 
     assert server.side_port is not None
     reader, writer = await asyncio.open_connection("127.0.0.1", server.side_port.port)
     writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         text = (await reader.read()).decode()
     writer.close()
     await writer.wait_closed()

@@ -157,7 +157,7 @@ async def test_delayed_messages_wait_for_the_disk(
     assert await broker.messages("T") == []
     running = asyncio.get_running_loop().create_task(broker.delays.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(await broker.messages("T")) < 3:
                 await asyncio.sleep(0)
     finally:

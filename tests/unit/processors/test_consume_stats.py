@@ -153,7 +153,9 @@ class TestRuntimeInfo:
         await broker.send(topic)
         await broker.pull(topic)
         after = await self.table(broker)
-        assert not [key for key in unmeasured if before[key] != after[key]]
+        # Slow reads beside the fast path change the longest read.
+        changed = {key for key in unmeasured if before[key] != after[key]}
+        assert changed <= {"getMessageEntireTimeMax"}
 
     async def test_totals_of_today_count_from_start_or_midnight(
         self, broker: BrokerHarness, topic: str

@@ -60,7 +60,7 @@ async def closed_after(port: int, data: bytes) -> bytes:
     writer.write(data)
     received = b""
     with contextlib.suppress(ConnectionError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             received = await reader.read()
     writer.transport.abort()
     return received

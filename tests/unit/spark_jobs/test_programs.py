@@ -159,7 +159,7 @@ def test_a_job_stops_when_stdin_closes(tmp_path: Path) -> None:
         assert b"plan" in job.stdout.readline()
         assert job.stdin is not None
         job.stdin.close()
-        assert job.wait(20) == -15
+        assert job.wait(60) == -15
 
 
 def test_settings_of_a_session(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -19,12 +20,19 @@ pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 300)
 MESSAGES = 5
 
 
-@pytest.mark.parametrize("kind", ["java", "java5"])
-def test_the_written_settings_connect(kind: str, tmp_path: Path) -> None:
-    require(kind)
-    home = tmp_path / "home"
-    with Gantry(home, "--secure", "--no-worker") as gantry, ExitStack() as stack:
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home folder of a running Gantry."""
+    home = tmp_path_factory.mktemp("secured-start") / "home"
+    with Gantry(home, "--secure", "--no-worker") as gantry:
         gantry.until_ready()
+        yield home
+
+
+@pytest.mark.parametrize("kind", ["java", "java5"])
+def test_the_written_settings_connect(kind: str, home: Path, tmp_path: Path) -> None:
+    require(kind)
+    with ExitStack() as stack:
         guide = (home / "conf" / "clients.txt").read_text()
         options = re.search(r"JAVA_TOOL_OPTIONS=(.+)", guide)
         namesrv = re.search(r"name server +(\S+)", guide)
@@ -50,13 +58,12 @@ def test_the_written_settings_connect(kind: str, tmp_path: Path) -> None:
             "secret": credentials.secret_key,
         }
         producer, consumer = client("producer"), client("consumer")
-        producer.command("produce", group="PG-secured", **common)
+        producer.command("produce", group=f"PG-{kind}", **common)
         producer.wait_for("ready")
+        topic = f"SecuredStart-{kind}"
         bodies = {f"message {number}" for number in range(MESSAGES)}
-        producer.send("SecuredStart", [{"body": body} for body in sorted(bodies)])
-        consumer.command(
-            "consume", group="CG-secured", topic="SecuredStart", expression="*", **common
-        )
+        producer.send(topic, [{"body": body} for body in sorted(bodies)])
+        consumer.command("consume", group=f"CG-{kind}", topic=topic, expression="*", **common)
         consumer.wait_for("ready")
         consumer.wait_until(
             lambda: bodies <= {each["body"] for each in consumer.messages}, "all bodies", 60

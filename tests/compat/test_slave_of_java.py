@@ -31,6 +31,8 @@ TOPIC, QUEUES = "Copied", 3
 MESSAGES, BODY_BYTES = 80, 20_000
 #: The group that consumes the first messages from the master and the others from the slave.
 GROUP = "CG-copied"
+#: Consumer and master, each version once.
+PAIRS = tuple(zip(("java", "java5"), installing.JAVA_BROKER_VERSIONS, strict=True))
 
 pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 400)
 
@@ -198,7 +200,7 @@ def numbers(events: list[dict[str, Any]]) -> set[int]:
     return {int(each["body"].split()[0]) for each in events}
 
 
-@pytest.mark.parametrize("kind", ["java", "java5"])
+@pytest.mark.parametrize(("kind", "version"), PAIRS, indirect=["version"])
 def test_consumers_of_a_dead_java_master_go_on_with_the_slave(
     kind: str, master: JavaBroker, slave: Slave, namesrv_addr: str, start_clients: StartClients
 ) -> None:

@@ -25,10 +25,12 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 ROOT = Path(__file__).resolve().parents[2]
 READY_TIMEOUT_S = 180
 STOP_TIMEOUT_S = 60
-PAGE_TIMEOUT_MS = 20_000
+#: Bound of each wait for a page, generous for a busy machine.
+PAGE_TIMEOUT_MS = 60_000
 PASSWORD = "correct horse battery"
 #: Delay of one second per retry, for dead letters within seconds.
 FAST_RETRIES = " ".join(["1s"] * 18)
+expect.set_options(timeout=PAGE_TIMEOUT_MS)
 CHROMIUM_ARGS = [
     "--no-sandbox",
     "--disable-gpu",

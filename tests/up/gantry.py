@@ -17,7 +17,7 @@ import psutil
 from tests.support.processes import command_line
 
 ROOT = Path(__file__).resolve().parents[2]
-START_DEADLINE_S = 90.0
+START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 60.0
 POLL_S = 0.05
 NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))

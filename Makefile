@@ -6,8 +6,8 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 READY := .venv/.ready
 ARGS ?=
-# Two workers fit a two-core machine; WORKERS=0 runs in one process, for a debugger.
-WORKERS ?= 2
+# Three workers fit a two-core machine, since many tests wait; WORKERS=0 runs in one process, for a debugger.
+WORKERS ?= 3
 PYTEST := $(PY) -m pytest -n $(WORKERS)
 
 help: ## list the targets

@@ -23,6 +23,7 @@ from pyarrow.parquet import ParquetFile
 from spark_jobs.spark.hour_files import HourFiles, StagedFile
 from spark_jobs.spark.message_index import hashes_in, is_among, row_groups_with
 from spark_jobs.spark.packed import Batches, rows_of, unpacked, values_of
+from spark_jobs.spark.worker_tasks import map_batches
 from spark_jobs.tables.facts import FILE_COLUMNS, by_message, changed_facts, facts_in
 from trace.lake import HourIndex
 from trace.tables import FACTS
@@ -57,10 +58,10 @@ def write_facts(spark: "SparkSession", work: Derivation) -> list[StagedFile]:
     parts = max(tasks, 1 + bytes_new // EVENT_BYTES_PER_PART)
     files = [*((file, True) for file in work.files), *((file, False) for file in work.older)]
     shares = [files[place :: 2 * tasks] for place in range(min(2 * tasks, len(files)))]
-    split = spark.range(0, len(shares), 1, len(shares)).mapInArrow(
-        _split(work, shares, parts), "part int, events binary"
-    )
-    written = split.repartition(parts, "part").mapInArrow(_derive(work), "hour bigint, name string")
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    split = map_batches(numbers, _split(work, shares, parts), "part int, events binary")
+    together = split.repartition(parts, "part")
+    written = map_batches(together, _derive(work), "hour bigint, name string")
     return [(row.hour, row.name) for row in written.collect()]
 
 

@@ -22,6 +22,7 @@ from spark_jobs.jobs.run import Run
 from spark_jobs.spark.hour_files import ROWS_PER_GROUP, HourFiles, StagedFile
 from spark_jobs.spark.packed import Batches, rows_of, values_of
 from spark_jobs.spark.task_monitor import monitor_tasks
+from spark_jobs.spark.worker_tasks import map_batches
 from spark_jobs.tables.facts import NONE, message_hashes
 from trace import tables
 from trace.lake import EVENTS, FACTS, HourIndex, Lake, Snapshot
@@ -113,7 +114,7 @@ def _sizes(lake: Lake, dataset: str, hour: HourIndex, runs: Sequence[int]) -> li
 
 def _write(spark: "SparkSession", merges: Sequence[Merge], staging: Path) -> list[StagedFile]:
     tasks = spark.range(0, len(merges), 1, len(merges))
-    written = tasks.mapInArrow(_task(merges, staging), "hour bigint, name string")
+    written = map_batches(tasks, _task(merges, staging), "hour bigint, name string")
     return [(row.hour, row.name) for row in written.collect()]
 
 

@@ -20,6 +20,7 @@ from spark_jobs.jobs.fact_files import FactFile, current_facts
 from spark_jobs.spark.hour_files import HourFiles
 from spark_jobs.spark.packed import Batches, rows_of, unpacked, values_of
 from spark_jobs.spark.spool import Spool
+from spark_jobs.spark.worker_tasks import map_batches
 from spark_jobs.tables.derived import AWAITED, empty_partial_tables, partial_tables, tables_of
 from trace.columns import arrow_schema
 from trace.lake import HourIndex
@@ -60,11 +61,10 @@ class WrittenTables:
 def write_tables(spark: "SparkSession", work: TableWork) -> WrittenTables:
     """Write the tables to the staging folder."""
     count, tasks = max(1, len(work.files)), 4 * spark.sparkContext.defaultParallelism
-    reduced = spark.range(0, count, 1, min(count, tasks))
-    partial = reduced.mapInArrow(_reduce(work), "hour bigint, name string, partial binary")
-    written = partial.repartition(min(len(work.datasets), tasks), "hour").mapInArrow(
-        _add(work), "dataset string, hour bigint, name string"
-    )
+    numbers = spark.range(0, count, 1, min(count, tasks))
+    partial = map_batches(numbers, _reduce(work), "hour bigint, name string, partial binary")
+    together = partial.repartition(min(len(work.datasets), tasks), "hour")
+    written = map_batches(together, _add(work), "dataset string, hour bigint, name string")
     rows = [(row.dataset, row.hour, row.name) for row in written.collect()]
     return WrittenTables(
         [row for row in rows if row[0]], [hour for dataset, hour, _ in rows if not dataset]

@@ -13,6 +13,8 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from spark_jobs.spark.hour_files import HourFiles, StagedFile
+from spark_jobs.spark.packed import Batches, values_of
+from spark_jobs.spark.worker_tasks import map_batches
 from spark_jobs.tables.facts import message_hashes
 from trace import columns
 from trace.tables import EVENTS
@@ -71,7 +73,7 @@ class Written(msgspec.Struct):
 
 def write_events(messages: DataFrame, staging: Path) -> Written:
     """Write the events of `messages`, with MESSAGE_COLUMNS, to files in `staging`."""
-    return _total(messages.mapInArrow(_task(staging), "written binary"))
+    return _total(map_batches(messages, _task(staging), "written binary"))
 
 
 def write_events_of(spark: "SparkSession", readers: Sequence[Reader], staging: Path) -> Written:
@@ -82,12 +84,12 @@ def write_events_of(spark: "SparkSession", readers: Sequence[Reader], staging: P
     """
     write = _task(staging)
 
-    def read_and_write(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
-        numbers = (number for batch in batches for number in batch.column("id").to_pylist())
+    def read_and_write(batches: Batches) -> Batches:
+        numbers = (number for (number,) in values_of(batches))
         return write(messages for number in numbers for messages in readers[number]())
 
     numbers = spark.range(0, len(readers), 1, max(1, len(readers)))
-    return _total(numbers.mapInArrow(read_and_write, "written binary"))
+    return _total(map_batches(numbers, read_and_write, "written binary"))
 
 
 def _total(tasks: DataFrame) -> Written:
@@ -106,8 +108,8 @@ def _highest(some: QueueOffsets, others: QueueOffsets) -> QueueOffsets:
     return highest
 
 
-def _task(staging: Path) -> "Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]":
-    def write(batches: "Iterator[RecordBatch]") -> "Iterator[RecordBatch]":
+def _task(staging: Path) -> Callable[[Batches], Batches]:
+    def write(batches: Batches) -> Batches:
         import pyarrow
 
         written = Written()

@@ -18,7 +18,7 @@ from core_broker.message.record import decode_records
 from core_broker.message.record_layout import V6_HOSTS
 from core_broker.remoting.bodies import SubscriptionData
 from spark_jobs.sources.columns import COLUMNS, arrow_type, to_arrow
-from spark_jobs.sources.record_heads import HeadBatchBuilder
+from spark_jobs.sources.record_heads import HeadAndBody, heads_and_bodies
 from spark_jobs.sources.record_split import HEAD_BYTES, heads_bytes_max
 
 try:
@@ -36,7 +36,6 @@ HEADS_BYTES: Final = 256 * 1024
 BODIES_BYTES: Final = 2 * 1024 * 1024 + 256 * 1024
 #: Maximum size of Arrow's binary columns, bytes.
 _BATCH_BYTES_MAX: Final = 2**31 - 1
-_ALL_OFFSETS: Final = (-(2**63), 2**63)
 _MICROS: Final = frozenset({"born_timestamp", "store_timestamp"})
 
 
@@ -97,6 +96,8 @@ class VectorBatchBuilder:
         self._bodies = GrowableBuffer(BODIES_BYTES)
         #: For each pull: requested start, requested end, number of records.
         self._pulls: list[tuple[int, int, int]] = []
+        #: Topics of the records of `add_record`.
+        self._topics: list[str] = []
 
     def add(self, buffer: bytes, start: int, end: int) -> None:
         """Add the records of a pull. Raises ProtocolError at a malformed record."""
@@ -105,23 +106,30 @@ class VectorBatchBuilder:
             buffer, _SLOW_PATH_FLAGS, heads.reserve(heads_bytes_max(length)), bodies.reserve(length)
         )
         if count < 0:
-            count = self._add_one_by_one(buffer)
+            records = list(heads_and_bodies(buffer))  # all or none: the buffer may be malformed
+            count = len(records)
+            for record in records:
+                self._append(record)
         else:
             heads.end += count * HEAD_BYTES
             bodies.end += body_bytes
         self._pulls.append((start, end, count))
 
-    def _add_one_by_one(self, buffer: bytes) -> int:
-        """Add records on the slow path; returns their number."""
-        builder = HeadBatchBuilder()
-        builder.add(buffer, *_ALL_OFFSETS)
-        heads, bodies = builder.heads_and_bodies()
-        self._heads.append(b"".join(heads))
-        self._bodies.append(b"".join(bodies))
-        return len(heads)
+    def add_record(self, record: HeadAndBody, topic: str) -> None:
+        """Add one record with its own topic; a batch has such records or pulls, not both."""
+        self._append(record)
+        self._topics.append(topic)
+
+    def _append(self, record: HeadAndBody) -> None:
+        head, body = record
+        self._heads.append(head)
+        self._bodies.append(body)
 
     def to_arrow(self, names: Sequence[str], topic: str, broker_name: str) -> "RecordBatch":
-        """A record batch with the columns `names`, which must be in HEAD_COLUMNS."""
+        """A record batch with the columns `names`, which must be in HEAD_COLUMNS.
+
+        `topic` applies to the records of pulls.
+        """
         import numpy
         import pyarrow
 
@@ -132,6 +140,8 @@ class VectorBatchBuilder:
             kind = _kind(name)
             if name == "body":
                 arrays.append(_column(self._bodies, heads["body_bytes"]))
+            elif name == "topic" and self._topics:
+                arrays.append(pyarrow.array(self._topics, kind))
             elif name in constants:
                 arrays.append(_repeated(constants[name], len(heads)))
             elif name in _MICROS:
@@ -148,7 +158,9 @@ class VectorBatchBuilder:
         """A mask of the records with requested offsets; None when all records are requested."""
         import numpy
 
-        starts, ends, counts = numpy.array(self._pulls or [(0, 0, 0)]).T
+        if not self._pulls:
+            return None
+        starts, ends, counts = numpy.array(self._pulls).T
         requested = numpy.repeat(starts, counts) <= offsets
         requested &= offsets < numpy.repeat(ends, counts)
         return None if requested.all() else requested

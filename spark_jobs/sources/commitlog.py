@@ -27,6 +27,7 @@ from pyspark.sql.types import StructType
 from core_broker.errors import ClientError, ProtocolError
 from core_broker.message.model import MessageExt
 from core_broker.message.record import decode_record
+from spark_jobs.sources.batch_builders import VectorBatchBuilder
 from spark_jobs.sources.columns import COLUMNS, Column, arrow_type, spark_schema, to_arrow
 from spark_jobs.sources.log_scan import Damage, LogSlice, ScannedRecord, log_slices, scan
 from spark_jobs.sources.options import (
@@ -42,7 +43,7 @@ from spark_jobs.sources.record_heads import (
     HEAD_COLUMNS,
     STORE_SIZE,
     STORE_TIMESTAMP,
-    HeadBatchBuilder,
+    packed,
 )
 
 if TYPE_CHECKING:
@@ -228,9 +229,10 @@ class _SliceBatches:
     def _to_arrow(self, batch: Sequence[ScannedRecord]) -> "RecordBatch":
         names = [name for name in self._columns if name != DAMAGED]
         if HEAD_COLUMNS.issuperset(names):
-            rows = HeadBatchBuilder()
+            rows = VectorBatchBuilder()
             for record in batch:
-                rows.add_record(record.head, record.body, record.topic.decode("utf-8", "replace"))
+                topic = record.topic.decode("utf-8", "replace")
+                rows.add_record(packed(record.head, record.body), topic)
             arrow = rows.to_arrow(names, "", self._options.broker_name)
         else:
             arrow = to_arrow(self._messages(batch), names)

@@ -1,7 +1,7 @@
 """Pulled records converted to Arrow batches: the fast path and the slow path give equal batches."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -13,7 +13,7 @@ from core_broker.message.record import decode_records, encode_record
 from spark_jobs.sources import batch_builders
 from spark_jobs.sources.batch_builders import VectorBatchBuilder
 from spark_jobs.sources.columns import to_arrow
-from spark_jobs.sources.record_heads import HEAD_COLUMNS, HeadBatchBuilder
+from spark_jobs.sources.record_heads import HEAD_COLUMNS
 
 NARROW = ["queue_offset", "body", "broker_name"]
 NAMES = sorted(HEAD_COLUMNS - {"topic", "broker_name"})
@@ -48,13 +48,24 @@ def records(luck: random.Random, kinds: Sequence[int | None], topics: Sequence[s
     return buffer
 
 
-def gathered(
-    gather: type[HeadBatchBuilder | VectorBatchBuilder],
-    buffer: bytes,
-    start: int = 0,
-    end: int = 100,
-) -> HeadBatchBuilder | VectorBatchBuilder:
-    rows = gather()
+def refuse(*_: object) -> tuple[int, int]:
+    """`split_records` that leaves all records to the slow path."""
+    return -1, 0
+
+
+Gather = Callable[..., VectorBatchBuilder]
+
+
+@pytest.fixture(params=["fast", "slow"])
+def gather(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Gather:
+    """Collects the records of one pull, on the fast path or on the slow path."""
+    if request.param == "slow":
+        monkeypatch.setattr(batch_builders, "split_records", refuse)
+    return gathered
+
+
+def gathered(buffer: bytes, start: int = 0, end: int = 100) -> VectorBatchBuilder:
+    rows = VectorBatchBuilder()
     rows.add(buffer, start, end)
     return rows
 
@@ -63,16 +74,13 @@ PLAIN = records(random.Random(SEED), [None], ["t"])
 MIXED = records(random.Random(SEED), [sysflag.COMPRESSION_ZLIB, None], ["t", "t" * 200])
 
 
-@pytest.mark.parametrize("gather", [HeadBatchBuilder, VectorBatchBuilder])
 @pytest.mark.parametrize("buffer", [PLAIN, MIXED], ids=["plain", "mixed"])
-def test_fast_path_and_slow_path_give_equal_batches(
-    gather: type[HeadBatchBuilder | VectorBatchBuilder], buffer: bytes
-) -> None:
-    rows = gathered(gather, buffer, 10, 40)
+def test_fast_path_and_slow_path_give_equal_batches(gather: Gather, buffer: bytes) -> None:
+    rows = gather(buffer, 10, 40)
     assert rows.to_arrow(NAMES, "t", "b") == to_arrow(decode_records(buffer)[10:40], NAMES)
     for broken in (buffer[:-1], buffer[:50], b"\0" * 100):
         with pytest.raises(ProtocolError):
-            gathered(gather, broken).to_arrow(NAMES, "t", "b")
+            gather(broken).to_arrow(NAMES, "t", "b")
 
 
 @pytest.mark.parametrize("middle", [PLAIN, MIXED, b""], ids=["plain", "mixed", "nothing"])
@@ -95,7 +103,9 @@ def test_a_batch_without_pulls() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_damaged_records_raise_or_decode_as_on_the_slow_path(seed: int) -> None:
+def test_damaged_records_raise_or_decode_as_on_the_slow_path(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     luck = random.Random(seed)
     damaged = bytearray(luck.choice((PLAIN, MIXED)))
     for _ in range(luck.randint(1, 4)):
@@ -103,24 +113,24 @@ def test_damaged_records_raise_or_decode_as_on_the_slow_path(seed: int) -> None:
         damaged[luck.randrange(luck.choice((8, 92, len(damaged))))] = luck.randrange(256)
     buffer = bytes(damaged[: luck.choice((len(damaged), luck.randrange(len(damaged))))])
     results = []
-    for gather in (HeadBatchBuilder, VectorBatchBuilder):
+    for _ in ("fast", "slow"):
         try:
-            results.append(gathered(gather, buffer, -(2**63), 2**63 - 1).to_arrow(NAMES, "t", "b"))
+            results.append(gathered(buffer, -(2**63), 2**63 - 1).to_arrow(NAMES, "t", "b"))
         except ProtocolError:
             results.append(None)
+        monkeypatch.setattr(batch_builders, "split_records", refuse)
     assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("size", [0, 1, 87, 88, 89, 90, 2**31, 2**32 - 1])
-def test_impossible_sizes(size: int) -> None:
+def test_impossible_sizes(gather: Gather, size: int) -> None:
     record = encode_record(
         MessageInner("t", 0, b"", {}), queue_offset=0, physical_offset=0, store_timestamp=0
     )
     broken = size.to_bytes(4) + record[4:]
-    for gather in (HeadBatchBuilder, VectorBatchBuilder):
-        for buffer in (broken, broken + PLAIN, PLAIN + broken):
-            with pytest.raises(ProtocolError):
-                gathered(gather, buffer).to_arrow(NAMES, "t", "b")
+    for buffer in (broken, broken + PLAIN, PLAIN + broken):
+        with pytest.raises(ProtocolError):
+            gather(buffer).to_arrow(NAMES, "t", "b")
 
 
 def test_bodies_larger_than_the_initial_buffer(monkeypatch: pytest.MonkeyPatch) -> None:

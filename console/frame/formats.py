@@ -77,6 +77,13 @@ def duration(ms: float | None) -> str:
     return " ".join(unit % {"count": count} for count, unit in parts[first : first + 2] if count)
 
 
+def latency(ms: float | None) -> str:
+    """Format a latency: seconds with a decimal, `1.5 s`; other values as `duration`."""
+    if ms is None or not SECOND_MS <= ms < MINUTE_MS - 50:  # not "60.0 s"
+        return duration(ms)
+    return _("%(seconds)s s") % {"seconds": number(ms / SECOND_MS, 1)}
+
+
 def ago(then_ms: int | None, now_ms: int) -> str:
     """Format the time since `then_ms` in one unit.
 

@@ -29,6 +29,7 @@ _filter("rate", formats.rate)
 _filter("size", formats.size)
 _filter("percent", formats.percent)
 _filter("duration", formats.duration)
+_filter("latency", formats.latency)
 _filter("exact", formats.exact)
 
 

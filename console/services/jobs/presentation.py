@@ -4,6 +4,7 @@ from typing import Any
 
 from django.utils.translation import gettext
 
+from console.frame.formats import number
 from console.services.jobs.models import Job
 
 
@@ -27,7 +28,10 @@ def results(job: Job) -> list[tuple[str, Any]]:
     """Titles and values of the outputs, without the note."""
     titles = job.definition.outputs if job.definition else {}
     outputs = {name: value for name, value in job.outputs.items() if name != "note"}
-    return [(str(titles.get(name, name)), value) for name, value in outputs.items()]
+    return [
+        (str(titles.get(name, name)), number(value) if type(value) is int else value)
+        for name, value in outputs.items()
+    ]
 
 
 def change_of(job: Job) -> dict[str, Any]:

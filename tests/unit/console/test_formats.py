@@ -75,6 +75,22 @@ def test_duration(ms: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (None, "—"),
+        (999, "999 ms"),
+        (1000, "1.0 s"),
+        (1598.4, "1.6 s"),
+        (59_949, "59.9 s"),
+        (59_999, "59 s"),
+        (61_000, "1 min 1 s"),
+    ],
+)
+def test_latency(ms: float | None, text: str) -> None:
+    assert formats.latency(ms) == text
+
+
+@pytest.mark.parametrize(
     ("then", "text"),
     [
         (None, "—"),

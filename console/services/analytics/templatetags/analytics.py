@@ -6,7 +6,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from console.frame.formats import UNKNOWN, duration, exact, number
+from console.frame.formats import UNKNOWN, duration, exact, latency, number
 from console.services.analytics.aggregates import Step
 from console.services.analytics.heatmap import Band, HeatMap
 from console.services.analytics.labels import KIND_TITLES, STEPS
@@ -30,7 +30,7 @@ def success(ratio: float | None) -> str:
 @register.filter
 def percentile(ms: float | None) -> str:
     """A percentile of a latency; 0 reads `< 1 ms`: trace times are whole ms."""
-    return f"< {duration(1)}" if ms is not None and ms < 1 else duration(ms)
+    return f"< {duration(1)}" if ms is not None and ms < 1 else latency(ms)
 
 
 @register.filter

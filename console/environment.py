@@ -19,6 +19,7 @@ from zoneinfo import available_timezones
 
 import psutil
 
+from console.alarm_settings import AlarmSettings, read_alarm_settings
 from core_broker.client import ClientTls, Credentials
 from core_broker.errors import ClientError
 from core_broker.limits import PORT_MAX
@@ -120,6 +121,7 @@ class Environment:
     history_days: int
     history_mb: int
     evaluation_seconds: int
+    alarms: AlarmSettings
     requests_max: int
     requests_waiting_max: int
     websockets_max: int
@@ -169,6 +171,13 @@ class _Reader:
             self.complain(name, value.partition(":")[0] + ":…", "one of " + ", ".join(schemes))
         return value
 
+    def networks(self, name: str) -> tuple[str, ...]:
+        words = self.words(name)
+        for word in words:
+            if not is_network(word):
+                self.complain(name, word, "an address or a network such as 10.0.0.0/8")
+        return words
+
     def complain(self, name: str, value: str, expected: str) -> None:
         self.problems.append(f"{name} = {value!r}: expected {expected}")
 
@@ -187,11 +196,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     for origin in origins:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             read.complain("CONSOLE_TRUSTED_ORIGINS", origin, "scheme://host[:port]")
-    proxies = read.words("CONSOLE_TRUSTED_PROXIES")
-    for proxy in proxies:
-        if not is_network(proxy):
-            expected = "an address or a network such as 10.0.0.0/8"
-            read.complain("CONSOLE_TRUSTED_PROXIES", proxy, expected)
+    proxies = read.networks("CONSOLE_TRUSTED_PROXIES")
+    alarms = read_alarm_settings(read)
     time_zone = read.text("CONSOLE_TIME_ZONE") or "UTC"
     if time_zone not in available_timezones():
         read.complain("CONSOLE_TIME_ZONE", time_zone, "a name such as UTC or Asia/Shanghai")
@@ -226,6 +232,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
         **numbers,
+        alarms=alarms,
         finding_thresholds=thresholds,
         audit_days=audit_days,
         time_zone=time_zone,

@@ -33,6 +33,7 @@ NOT_AUDITED = {
 #: POST because of the long parameters; no state changes.
 ONLY_ASKS = {
     "api-messages-test-filter",
+    "api-alarm-rules-preview",
     "classic:message/queryMessagePageByTopic.query",
     "classic:dlqMessage/queryDlqMessageByConsumerGroup.query",
 }

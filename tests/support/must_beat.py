@@ -21,6 +21,7 @@ TITLES = {
     9: "filters by tag, SQL92 and body: test the expression, progress, continue",
     10: "offset reset six ways: preview, per queue, offline groups, check afterwards",
     11: "history of rates and lag by topic and group, 15 minutes to 30 days, over restarts",
+    12: "alarms on metrics and findings: webhook, mail, chat robots, test, silence, resolve notice",
     13: "a message's journey: each attempt, retries, dead letter, transaction checks",
     14: "an empty trace is explained: off at client, off at broker, expired, failed",
     15: "analytics from Spark: produce-to-consume p50, p95, p99 by topic and group",

@@ -5,26 +5,19 @@ database without the key, the secrets cannot be read: the console does not sign,
 """
 
 import logging
-from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from django.conf import settings
 from django.db import DatabaseError
-from django.utils.encoding import force_bytes
 
+from console.frame.ciphers import Cipher
 from console.gateway import Cluster, Credentials, now_ms
 from console.services.clusters.models import ClusterCredentials
 
 log = logging.getLogger(__name__)
 
-#: Binds the derived key to this use.
-KEY_PURPOSE = b"gantry console: credentials of clusters"
-KEY_BYTES = 32
+CIPHER = Cipher(b"gantry console: credentials of clusters")
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -77,7 +70,7 @@ def save(cluster: Cluster, credentials: Credentials, user: Any) -> None:
         cluster=cluster.name,
         defaults={
             "access_key": credentials.access_key,
-            "encrypted": _cipher().encrypt(msgspec.json.encode(secret)).decode(),
+            "encrypted": CIPHER.sealed(secret),
             "changed_ms": now_ms(),
             "changed_by": str(user),
         },
@@ -120,21 +113,7 @@ class DatabaseCredentials:
 
 def _opened(row: ClusterCredentials) -> Credentials | None:
     """Decrypt a row; None for another SECRET_KEY and for a secret of another row."""
-    try:
-        secret = msgspec.json.decode(_cipher().decrypt(row.encrypted.encode()), type=_Secret)
-    except (InvalidToken, msgspec.MsgspecError):
-        return None
-    if (secret.cluster, secret.access_key) != (row.cluster, row.access_key):
+    secret = CIPHER.opened(row.encrypted, _Secret)
+    if secret is None or (secret.cluster, secret.access_key) != (row.cluster, row.access_key):
         return None
     return Credentials(secret.access_key, secret.secret_key, secret.security_token)
-
-
-def _cipher() -> MultiFernet:
-    """Encrypt with the key of SECRET_KEY; decrypt also with those of SECRET_KEY_FALLBACKS."""
-    secret_keys = [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
-    return MultiFernet([Fernet(_derived(secret_key)) for secret_key in secret_keys])
-
-
-def _derived(secret_key: str | bytes) -> bytes:
-    derivation = HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=KEY_PURPOSE)
-    return urlsafe_b64encode(derivation.derive(force_bytes(secret_key)))

@@ -1,0 +1,210 @@
+"""Rules of alarms: validation and changes, shared by pages and REST requests; preview."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils.text import format_lazy
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from console.frame.formats import duration
+from console.gateway import Cluster, NotAllowedNow, NotFound, now_ms
+from console.services.alarms.evaluation import end_all
+from console.services.alarms.models import AlarmRule, Function, Receiver, Source
+from console.services.alarms.observing import Observation, View, amount, observe
+from console.services.alarms.series import WINDOW_S_MAX
+from console.services.findings.listing import SEVERITIES
+from console.services.findings.reports import latest_report
+from console.services.findings.rules import RULES
+from console.services.history.metrics import BY_NAME
+
+RULES_MAX: Final = 200
+#: Longest `for` and `clear for`, seconds.
+FOR_S_MAX: Final = 24 * 3600
+WINDOW_S_MIN: Final = 60
+THRESHOLD_MAX: Final = 1e15
+#: Maximum number of objects in a preview.
+PREVIEW_MAX: Final = 50
+#: Fields that decide what a rule sees: after a change, the open episodes of the rule end.
+CONDITION: Final = (
+    *("source", "cluster", "pattern", "scope", "metric", "function", "window_s", "comparison"),
+    *("threshold", "clear_threshold", "finding_rule", "finding_severity"),
+)
+FIELDS: Final = (*CONDITION, "name", "enabled", "for_s", "clear_for_s", "severity", "note")
+FINDING_RULES: Final = tuple(rule.id for rule in RULES)
+#: Names of the console's own rules, in the language of the reader.
+DEFAULT_NAMES: Final[Mapping[str, Any]] = {
+    "critical": gettext_lazy("Critical findings"),
+    "warnings": gettext_lazy("Warnings of the findings"),
+    "lag": gettext_lazy("High lag of a group"),
+    "disk": gettext_lazy("Disk of a broker is full"),
+    "silence": gettext_lazy("Produce rate dropped"),
+}
+
+
+def rules_of(cluster: str) -> list[AlarmRule]:
+    """Return the rules that apply to a cluster, by name."""
+    rules = AlarmRule.objects.filter(cluster__in=["", cluster])
+    return list(rules.prefetch_related("receivers").order_by("name"))
+
+
+def rule_numbered(cluster: str, number: int) -> AlarmRule:
+    found = AlarmRule.objects.filter(cluster__in=["", cluster], pk=number).first()
+    if found is None:
+        raise NotFound(gettext_lazy("There is no such rule for this cluster."))
+    return found
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a rule; fields of the other source are reset. Raises ValidationError."""
+    found = {**{name: getattr(AlarmRule(), name) for name in FIELDS}, **values}
+    problems: dict[str, str] = {}
+    if found["source"] == Source.METRIC:
+        _check_metric(found, problems)
+        found |= {"finding_rule": "", "finding_severity": "warning"}
+    else:
+        if found["finding_rule"] not in ("", *FINDING_RULES):
+            problems["finding_rule"] = _("There is no such rule of the findings.")
+        found |= {"scope": "", "metric": "", "function": Function.LAST, "window_s": 300}
+        found |= {"comparison": "above", "threshold": 0.0, "clear_threshold": None}
+    if found["cluster"] not in ("", *settings.CONSOLE_CLUSTERS):
+        problems["cluster"] = _("This console does not know the cluster.")
+    if problems:
+        raise ValidationError(problems)
+    return found
+
+
+def _check_metric(found: Mapping[str, Any], problems: dict[str, str]) -> None:
+    if (found["scope"], found["metric"]) not in BY_NAME:
+        problems["metric"] = _("Select a metric.")
+    if not WINDOW_S_MIN <= found["window_s"] <= WINDOW_S_MAX:
+        problems["window_s"] = _("The window must have 60 to 3600 seconds.")
+    for name in ("threshold", "clear_threshold"):
+        value = found[name]
+        if value is not None and (not math.isfinite(value) or abs(value) > THRESHOLD_MAX):
+            problems[name] = _("The number is too large.")
+    clear, threshold = found["clear_threshold"], found["threshold"]
+    if clear is not None and "threshold" not in problems:
+        is_above = found["comparison"] == "above"
+        if (clear > threshold) if is_above else (clear < threshold):
+            problems["clear_threshold"] = _(
+                "The value at which the alarm resolves is on the side of the alarm."
+            )
+
+
+def save(
+    rule: AlarmRule | None, values: Mapping[str, Any], receivers: Sequence[Receiver], user: Any
+) -> AlarmRule:
+    """Create or change a rule. Open episodes of a changed condition end with a resolved notice.
+
+    Raises ValidationError for values, NotAllowedNow beyond RULES_MAX.
+    """
+    found = checked(values)
+    with transaction.atomic():
+        if rule is None and AlarmRule.objects.count() >= RULES_MAX:
+            text = gettext_lazy("At most {most} rules are possible.")
+            raise NotAllowedNow(format_lazy(text, most=RULES_MAX))
+        same_name = AlarmRule.objects.filter(name=found["name"]).exclude(
+            pk=0 if rule is None else rule.pk
+        )
+        if same_name.exists():
+            raise ValidationError({"name": _("Another rule has this name.")})
+        row = rule or AlarmRule()
+        if rule is not None:
+            locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+            is_other = any(getattr(locked, name) != found[name] for name in CONDITION)
+            if is_other or not found["enabled"]:
+                end_all(locked, now_ms(), "rule-changed" if found["enabled"] else "rule-off")
+        for name in FIELDS:
+            setattr(row, name, found[name])
+        if row.default_key and row.name != default_name(row):
+            row.default_key = ""
+        row.changed_ms, row.changed_by = now_ms(), str(user)
+        row.save()
+        row.receivers.set(receivers)
+    return row
+
+
+def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
+    """Switch a rule on or off; off ends its open episodes."""
+    with transaction.atomic():
+        locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+        if not on:
+            end_all(locked, now_ms(), "rule-off")
+        AlarmRule.objects.filter(pk=rule.pk).update(
+            enabled=on, changed_ms=now_ms(), changed_by=str(user), left_out=0
+        )
+
+
+def delete(rule: AlarmRule) -> None:
+    """Delete a rule; its open episodes end with a resolved notice."""
+    with transaction.atomic():
+        locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+        end_all(locked, now_ms(), "rule-deleted")
+        locked.delete()
+
+
+def state_of(rule: AlarmRule) -> dict[str, Any]:
+    """Return the values of a rule, for the audit log and forms."""
+    return {name: getattr(rule, name) for name in FIELDS} | {
+        "receivers": [each.name for each in rule.receivers.all()]
+    }
+
+
+def default_name(rule: AlarmRule) -> str:
+    """The stored name of a rule that the console brings along."""
+    from console.services.alarms.defaults import DEFAULTS
+
+    return str(DEFAULTS[rule.default_key]["name"])
+
+
+def title_of(rule: AlarmRule) -> Any:
+    """Return the name of a rule; translated for the console's own rules."""
+    return DEFAULT_NAMES.get(rule.default_key, rule.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The objects that meet the condition of a rule now, and how many objects have a value."""
+
+    met: tuple[Observation, ...]
+    total: int
+    observed: int
+    #: False: no evaluation of the findings, or no samples, in the last minute.
+    has_data: bool
+
+
+def preview(cluster: Cluster, values: Mapping[str, Any]) -> Preview:
+    """Return what a rule sees now, without changes. Raises ValidationError."""
+    rule = AlarmRule(**{name: value for name, value in checked(values).items() if name in FIELDS})
+    report = latest_report(cluster) if rule.source == Source.FINDING else None
+    observed = observe(rule, View.of(settings.GANTRY_HOME, cluster.name, report, now_ms()))
+    met = sorted(observed.met, key=lambda each: (-(each.value or 0), each.key))
+    has_data = report is not None if rule.source == Source.FINDING else bool(observed.by_key)
+    return Preview(tuple(met[:PREVIEW_MAX]), len(met), len(observed.by_key), has_data)
+
+
+def summary_of(rule: AlarmRule) -> str:
+    """Return the condition of a rule as a sentence."""
+    if rule.source == Source.FINDING:
+        severity = SEVERITIES[rule.finding_severity]
+        which = rule.finding_rule or _("all rules")
+        return _("Findings of at least %(severity)s: %(which)s") % {
+            "severity": severity,
+            "which": which,
+        }
+    metric = BY_NAME.get((rule.scope, rule.metric))  # type: ignore[arg-type]
+    if metric is None:
+        return f"{rule.scope} {rule.metric}"
+    unit = "%" if rule.function == Function.DROP else metric.unit
+    function = "" if rule.function == Function.LAST else rule.get_function_display()
+    sign = ">" if rule.comparison == "above" else "<"
+    parts = [f"{metric.label}", f"{sign} {amount(rule.threshold, unit)}"]
+    return " ".join(parts) + (
+        f" · {function} ({duration(rule.window_s * 1000)})" if function else ""
+    )

@@ -1,0 +1,129 @@
+"""One POST to a receiver: checked address, no redirects, one deadline, a bounded answer.
+
+The host name is resolved once; every address must be allowed, and the connection goes to the
+checked address. So neither a redirect nor a second DNS answer leads to another host, such as the
+metadata service of a cloud.
+"""
+
+import http.client
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from console.services.alarms.sending.formats import Post
+
+#: Time for one request with its answer, seconds.
+REQUEST_S_MAX: Final = 10.0
+#: Maximum part of an answer that is read, bytes.
+ANSWER_BYTES_MAX: Final = 4_096
+USER_AGENT: Final = "gantry-console"
+#: Statuses below 500 that a later attempt may change.
+TEMPORARY: Final = frozenset({408, 425, 429})
+#: Metadata services with public-looking addresses: Alibaba Cloud.
+METADATA: Final = (ip_network("100.100.100.200/32"),)
+
+
+class SendFailed(Exception):
+    """The receiver did not accept the notice; `is_final`: further attempts are of no use."""
+
+    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+        super().__init__(reason)
+        self.is_final = is_final
+
+
+def post(request: Post, allowed: Sequence[str]) -> tuple[int, bytes]:
+    """Send a request and return status and first bytes of the answer, for statuses 200 to 299.
+
+    `allowed` lists networks of private addresses that are permitted. Raises SendFailed.
+    """
+    parts = urlsplit(request.url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    address = checked_address(host, port, allowed)
+    connection = _connection(parts.scheme, host, port, address)
+    # Time-outs of sockets are per read: the timer ends a request that trickles.
+    timer = threading.Timer(REQUEST_S_MAX, _abort, (connection,))
+    timer.start()
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": USER_AGENT}
+        connection.request("POST", path, request.body, {**headers, **request.headers})
+        answer = connection.getresponse()
+        status, body = answer.status, answer.read(ANSWER_BYTES_MAX)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = str(error) or type(error).__name__
+        raise SendFailed(f"{host}:{port} does not answer: {reason}") from error
+    finally:
+        timer.cancel()
+        connection.close()
+    if 200 <= status < 300:
+        return status, body
+    if 300 <= status < 400:
+        raise SendFailed(f"status {status}: redirects are not followed", is_final=True)
+    text = body[:200].decode(errors="replace").strip()
+    is_final = 400 <= status < 500 and status not in TEMPORARY
+    raise SendFailed(f"status {status}: {text}" if text else f"status {status}", is_final=is_final)
+
+
+def checked_address(host: str, port: int, allowed: Sequence[str]) -> str:
+    """Resolve a host name and return an address. Raises SendFailed for an address that is neither
+    public nor allowed."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise SendFailed(f"the host {host} cannot be resolved: {error}") from error
+    addresses = [str(each[4][0]) for each in found]
+    for address in addresses:
+        if not is_allowed(address, allowed):
+            raise SendFailed(
+                f"{host} has the address {address}, which is not public; "
+                "CONSOLE_ALARM_NETWORKS permits networks",
+                is_final=True,
+            )
+    return addresses[0]
+
+
+def is_allowed(address: str, allowed: Sequence[str]) -> bool:
+    """Return whether notices may go to an address."""
+    found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    if any(found in ip_network(network, strict=False) for network in allowed):
+        return True
+    is_metadata = any(found in network for network in METADATA)
+    return found.is_global and not found.is_multicast and not is_metadata
+
+
+def _connection(scheme: str, host: str, port: int, address: str) -> http.client.HTTPConnection:
+    """Return a connection to the checked address, with the host's name in TLS and headers."""
+    if scheme == "https":
+        secure = http.client.HTTPSConnection(
+            host, port, timeout=REQUEST_S_MAX, context=ssl.create_default_context()
+        )
+        secure._create_connection = _to(address)  # type: ignore[attr-defined]
+        return secure
+    plain = http.client.HTTPConnection(host, port, timeout=REQUEST_S_MAX)
+    plain._create_connection = _to(address)  # type: ignore[attr-defined]
+    return plain
+
+
+def _to(address: str) -> Any:
+    """Return a function like socket.create_connection that ignores the host's name."""
+
+    def connect(target: tuple[str, int], timeout: float, source: Any = None) -> socket.socket:
+        return socket.create_connection((address, target[1]), timeout, source)
+
+    return connect
+
+
+def _abort(connection: http.client.HTTPConnection) -> None:
+    sock = connection.sock
+    if sock is not None:
+        try:
+            sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return

@@ -1,0 +1,195 @@
+"""Pages of alarms: active ones and history, one alarm, notices, silences; parts of other pages."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+
+from console.audit.recording import audited
+from console.frame.pages import ClusterPage, Crumb
+from console.frame.tables import TableQuery
+from console.gateway import GatewayError, now_ms
+from console.services.alarms import episodes, silences
+from console.services.alarms.api import deliveries_of
+from console.services.alarms.forms import KINDS, AcknowledgeForm, SilenceForm
+from console.services.alarms.models import OBJECT_CHARS_MAX, Delivery, Episode
+from console.services.findings.finding import Target
+from console.services.findings.listing import KIND_TITLES, page_of
+
+#: Maximum number of alarms on the overview.
+SHOWN_ON_OVERVIEW = 5
+PAGE_DELIVERIES = 50
+
+
+class AlarmsPage(ClusterPage):
+    """Open alarms, or the resolved ones."""
+
+    template = "alarms/list.html"
+    part = "alarms/list_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        state = request.GET.get("state", "")
+        state = state if state in episodes.SHOWN else ""
+        opened = episodes.open_rows(cluster)
+        rows = episodes.resolved_rows(cluster) if state == "resolved" else opened
+        default = "-resolved_ms" if state == "resolved" else "severity"
+        query = TableQuery.read(request.GET, episodes.COLUMNS, default=default)
+        found = query.matching(row for row in rows if state in ("", row.shown))
+        chips = [
+            (name, title, sum(row.shown == name for row in opened))
+            for name, title in episodes.SHOWN.items()
+            if name != "resolved"
+        ]
+        return self.show(
+            title=_("Alarms"),
+            tab="list",
+            page=query.page(found),
+            state=state,
+            chips=chips,
+            open_count=len(opened),
+        )
+
+
+class AlarmPage(ClusterPage):
+    """One alarm: value, times, notices; acknowledge."""
+
+    template = "alarms/detail.html"
+    actions = {"post": "alarm.acknowledge"}
+
+    def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
+        return self.form(number, AcknowledgeForm())
+
+    def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
+        episode = episodes.episode_numbered(cluster, number)
+        form = AcknowledgeForm(request.POST)
+        if not form.is_valid():
+            return self.form(number, form, status=422)
+        note = form.cleaned_data["note"]
+        about: dict[str, Any] = {"cluster": cluster, "target": str(episode)}
+        with audited(request, "alarm.acknowledge", **about) as entry:
+            episodes.acknowledge(episode, request.user, note)
+            entry.after = {"note": note}
+        messages.success(request, _("The alarm is acknowledged."))
+        return redirect("alarms:detail", cluster=cluster, number=number)
+
+    def form(self, number: int, form: AcknowledgeForm, status: int = 200) -> HttpResponse:
+        cluster = self.cluster.name
+        episode = episodes.episode_numbered(cluster, number)
+        matcher = {"kind": episode.kind, "pattern": episode.name, "rule": episode.rule_id or ""}
+        alarms = Crumb(_("Alarms"), reverse("alarms:list", args=[cluster]))
+        return self.show(
+            title=episode.name or cluster,
+            crumbs=[alarms, Crumb(episode.name or cluster)],
+            row=episodes.row_of(episode),
+            episode=episode,
+            object_url=object_url(cluster, episode),
+            kind_title=KINDS.get(episode.kind, episode.kind),
+            deliveries=deliveries_of(episode),
+            silence_query=urlencode(matcher),
+            form=form,
+            status=status,
+        )
+
+
+def object_url(cluster: str, episode: Episode) -> str:
+    """Return the URL of the page of an alarm's object; empty for the cluster."""
+    if episode.kind not in KIND_TITLES:
+        return ""
+    return page_of(cluster, Target(episode.kind, episode.name))  # type: ignore[arg-type]
+
+
+class DeliveriesPage(ClusterPage):
+    """Notices of the cluster with their outcome, the newest first."""
+
+    template = "alarms/deliveries.html"
+    part = "alarms/delivery_rows.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        rows = Delivery.objects.filter(cluster=cluster).order_by("-pk")
+        page = Paginator(rows, PAGE_DELIVERIES).get_page(request.GET.get("page"))
+        return self.show(title=_("Notices"), tab="deliveries", page=page, deliveries=page)
+
+
+class SilencesPage(ClusterPage):
+    """Silences, and the form for a new one."""
+
+    template = "alarms/silences.html"
+    actions = {"post": "alarm-silence.create"}
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        names = ("rule", "kind", "pattern")
+        initial = {name: request.GET.get(name, "")[:OBJECT_CHARS_MAX] for name in names}
+        return self.form(SilenceForm(cluster, initial=initial))
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        if "end" in request.POST:
+            return self.end(request, cluster)
+        form = SilenceForm(cluster, request.POST)
+        if not form.is_valid():
+            return self.form(form, status=422)
+        try:
+            with audited(request, "alarm-silence.create", cluster=cluster) as entry:
+                silence = silences.create(form.values(), request.user)
+                entry.target, entry.after = str(silence.pk), silences.state_of(silence)
+        except GatewayError as refusal:
+            form.add_error(None, str(refusal.detail))
+            return self.form(form, status=refusal.status)
+        messages.success(request, _("The silence has begun."))
+        return redirect("alarms:silences", cluster=cluster)
+
+    def end(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        text = request.POST["end"]
+        number = int(text) if text.isdecimal() and len(text) < 10 else 0
+        silence = silences.silence_numbered(cluster, number)
+        about: dict[str, Any] = {"target": str(number), "before": silences.state_of(silence)}
+        with audited(request, "alarm-silence.end", cluster=cluster, **about):
+            silences.end(silence)
+        messages.success(request, _("The silence has ended."))
+        return redirect("alarms:silences", cluster=cluster)
+
+    def form(self, form: SilenceForm, status: int = 200) -> HttpResponse:
+        at_ms = now_ms()
+        rows = silences.silences_of(self.cluster.name)
+        return self.show(
+            title=_("Silences"),
+            tab="silences",
+            form=form,
+            status=status,
+            silences=[(each, each.until_ms > at_ms) for each in rows],
+            kinds=KINDS,
+        )
+
+
+class FiringPart(ClusterPage):
+    """The firing alarms on the overview, which polls this part."""
+
+    template = "alarms/firing.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.show(title=_("Alarms"), **firing_context(cluster))
+
+
+class ObjectPart(ClusterPage):
+    """The firing alarms of one object, on the page of the object."""
+
+    template = "alarms/of_object.html"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        kind, name = request.GET.get("kind", ""), request.GET.get("name", "")
+        rows = episodes.rows_of_object(cluster, kind, name[:OBJECT_CHARS_MAX].replace("\x00", ""))
+        return self.show(title=_("Alarms"), rows=rows)
+
+
+def firing_context(cluster: str) -> dict[str, Any]:
+    """Context of `alarms/firing.html`."""
+    rows = episodes.firing_rows(cluster)
+    return {
+        "rows": rows[:SHOWN_ON_OVERVIEW],
+        "more": max(0, len(rows) - SHOWN_ON_OVERVIEW),
+        "worst": rows[0].episode.severity if rows else "",
+    }

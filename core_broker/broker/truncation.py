@@ -26,15 +26,21 @@ async def truncate(ctx: BrokerContext, saver: TableSaver, offset: int, confirm_o
     again, which finishes the truncation.
     """
     store, loop = ctx.store, asyncio.get_running_loop()
+    is_gated = store.gate.is_closed
     store.pause()
+    store.gate.open(is_told=False)
     try:
         rollback = plan_rollback(store, offset, ctx.delay_progress)
         store.truncator.begin(offset, confirm_offset, rollback)
     except BaseException:
         if store.truncator.pending is None:
+            if is_gated:
+                store.gate.close()
             store.start(loop)
         raise
     store.reload()
+    if is_gated:
+        store.gate.close()
     assert store.truncator.pending is not None
     roll_back(store.truncator.pending, ctx.offsets, ctx.delay_progress)
     for table in (ConfigTable.OFFSETS, ConfigTable.DELAYS):

@@ -245,6 +245,7 @@ class Appender:
             self._dispatcher.publish(self.listeners)
         except OSError as error:
             self._health.set_lag(str(error))
+        self._queues.visibility.seal(self._log.written)
         self._flusher.after_write()
         self._preallocator.advance()
         for written in self.write_listeners:

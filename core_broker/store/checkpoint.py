@@ -3,7 +3,8 @@
 `checkpoint`, 4096 bytes, compatible with RocketMQ's StoreCheckpoint:
 
     8 store time of the newest message flushed in the commit log   8 … in the consume queues
-    8 store time of the newest message flushed in the index        rest zeros
+    8 store time of the newest message flushed in the index        8 flushed offset of the master
+    8 end of the messages that replicas confirmed                  rest zeros
 
 RocketMQ restarts from a time and reads the segment before that time again.
 `dispatchCheckpoint.json` is Gantry's own and may be missing: it has the physical offset up to which
@@ -24,18 +25,25 @@ CHECKPOINT_BYTES = 4096
 #: RocketMQ's margin between the newest flushed message and the start of recovery, ms.
 MARGIN_MS = 3000
 CHECKPOINT = Layout(
-    ("physic_msg_timestamp", "q"), ("logics_msg_timestamp", "q"), ("index_msg_timestamp", "q")
+    ("physic_msg_timestamp", "q"),
+    ("logics_msg_timestamp", "q"),
+    ("index_msg_timestamp", "q"),
+    ("master_flushed_offset", "q"),
+    ("confirm_phy_offset", "q"),
 )
-_TIMES = CHECKPOINT.struct
+_FIELDS = CHECKPOINT.struct
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """RocketMQ's checkpoint: store times in ms."""
+    """RocketMQ's checkpoint: store times in ms, and offsets of the commit log."""
 
     physic_msg_timestamp: int = 0
     logics_msg_timestamp: int = 0
     index_msg_timestamp: int = 0
+    #: RocketMQ writes the field, and does not use it under a controller.
+    master_flushed_offset: int = 0
+    confirm_phy_offset: int = 0
 
     def recover_from_timestamp(self, *, with_index: bool = False) -> int:
         """Return the store time before which all messages are on the disk, ms."""
@@ -71,9 +79,9 @@ def load_checkpoint(files: Files, path: Path) -> Checkpoint:
 
 def parse_checkpoint(data: bytes) -> Checkpoint:
     """Parse the bytes of a checkpoint; too few bytes count as zeros."""
-    if len(data) < _TIMES.size:
+    if len(data) < _FIELDS.size:
         return Checkpoint()
-    return Checkpoint(*_TIMES.unpack_from(data))
+    return Checkpoint(*_FIELDS.unpack_from(data))
 
 
 def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
@@ -82,10 +90,12 @@ def save_checkpoint(files: Files, path: Path, checkpoint: Checkpoint) -> None:
     try:
         file.truncate(CHECKPOINT_BYTES)
         file.pwrite(
-            _TIMES.pack(
+            _FIELDS.pack(
                 checkpoint.physic_msg_timestamp,
                 checkpoint.logics_msg_timestamp,
                 checkpoint.index_msg_timestamp,
+                checkpoint.master_flushed_offset,
+                checkpoint.confirm_phy_offset,
             ),
             0,
         )

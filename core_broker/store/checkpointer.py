@@ -207,7 +207,12 @@ class Checkpointer:
         return _Pass(
             self._queues.take_dirty(),
             index,
-            Checkpoint(stored_at, stored_at, self._index.end_timestamp),
+            Checkpoint(
+                stored_at,
+                stored_at,
+                self._index.end_timestamp,
+                confirm_phy_offset=self._queues.visibility.confirmed,
+            ),
             DispatchCheckpoint(
                 collection.offset_physical,
                 collection.min_physical,
@@ -275,6 +280,6 @@ def queue_ranges(queues: Iterable[ConsumeQueue]) -> QueueRanges:
 
 
 def _note_range(ranges: QueueRanges, queue: ConsumeQueue) -> None:
-    if queue.max_offset:
-        found = (queue.min_offset, queue.max_offset)
+    if queue.end_offset:
+        found = (queue.min_offset, queue.end_offset)
         ranges.setdefault(queue.topic, {})[queue.queue_id] = found

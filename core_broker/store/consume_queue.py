@@ -36,8 +36,8 @@ _pack = UNIT.pack
 class ConsumeQueue:
     """The units of one queue. Event loop only.
 
-    min_offset ≤ max_offset ≤ next_offset are logical offsets: of the first unit whose message is
-    in the log, of the end for readers, and of the next message.
+    min_offset ≤ max_offset ≤ end_offset ≤ next_offset are logical offsets: of the first unit whose
+    message is in the log, of the end for readers, of the end of the units, and of the next message.
     """
 
     __slots__ = (
@@ -52,6 +52,7 @@ class ConsumeQueue:
         "_tail",
         "_tail_from",
         "_units_per_file",
+        "end_offset",
         "end_physical",
         "known_codes",
         "max_offset",
@@ -73,6 +74,7 @@ class ConsumeQueue:
         self.queue_id = int(folder.name)
         self.min_offset = 0
         self.max_offset = 0
+        self.end_offset = 0
         self.next_offset = 0
         #: Physical end of the newest message of the queue.
         self.end_physical = 0
@@ -111,16 +113,21 @@ class ConsumeQueue:
         self._appended_end = end_physical
         self.next_offset += len(units) // UNIT_BYTES
 
-    def publish(self) -> int:
-        """Make appended units visible; return the size of the units in memory, bytes."""
-        self.max_offset = self.next_offset
+    def publish(self, *, is_visible: bool = True) -> int:
+        """Keep appended units, by default visible; return the size of the units in memory, bytes.
+
+        The owner of units that are not visible advances `max_offset` later (visibility.py).
+        """
+        self.end_offset = self.next_offset
+        if is_visible:
+            self.max_offset = self.end_offset
         self.end_physical = self._appended_end
         return len(self._tail)
 
     def rollback(self) -> None:
         """Discard the units appended since the last `publish`."""
-        del self._tail[(self.max_offset - self._tail_from) * UNIT_BYTES :]
-        self.next_offset = self.max_offset
+        del self._tail[(self.end_offset - self._tail_from) * UNIT_BYTES :]
+        self.next_offset = self.end_offset
 
     def start_at(self, offset: int) -> None:
         """Make `offset` the next offset: fill the gap behind the last unit with blank units.
@@ -131,7 +138,9 @@ class ConsumeQueue:
         if self.next_offset == 0 and not self._paths:
             self._tail_from = self.next_offset = offset - offset % self._units_per_file
         self._tail += _pack(self.end_physical, BLANK_SIZE, 0) * (offset - self.next_offset)
-        self.next_offset = self.max_offset = offset
+        if self.max_offset == self.end_offset:
+            self.max_offset = offset
+        self.next_offset = self.end_offset = offset
         if not self.end_physical:
             self.min_offset = offset
 
@@ -154,9 +163,9 @@ class ConsumeQueue:
     def write_tail(self) -> None:
         """Write the published units; after OSError the units stay in memory for a retry."""
         self._zero_stale()
-        while self._tail_from < self.max_offset:
+        while self._tail_from < self.end_offset:
             within = self._tail_from % self._units_per_file
-            count = min(self.max_offset - self._tail_from, self._units_per_file - within)
+            count = min(self.end_offset - self._tail_from, self._units_per_file - within)
             size = count * UNIT_BYTES
             path = self._writable(self._tail_from - within)
             self._open_files.get(path).pwrite(self._tail[:size], within * UNIT_BYTES)
@@ -299,7 +308,7 @@ class ConsumeQueue:
         self._set_end(end)
 
     def _set_end(self, end: int) -> None:
-        self.max_offset = self.next_offset = end
+        self.max_offset = self.end_offset = self.next_offset = end
         last = self.unit(end - 1) if end > self.min_offset else None
         self.end_physical = 0
         if last is not None:

@@ -14,22 +14,26 @@ from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
 from core_broker.store.files import Buffer, Files
 from core_broker.store.full_disk import is_disk_full
 from core_broker.store.segments import OpenFiles
+from core_broker.store.visibility import Shown, Visibility
 
 _NO_FOLDERS = frozenset({"", ".", ".."})
 
 log = logging.getLogger(__name__)
+
+#: Takes topic, queue id, first and end offset of new messages, and a function that returns their
+#: tags codes.
+Hear = Callable[[str, int, int, int, Callable[[], list[int]]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalListener:
     """Gets notified of messages that became visible in the given topics.
 
-    `hear` is called once for each queue with topic, queue id, first and end offset of the new
-    messages, and a function that returns their tags codes. `topics` may change at any time.
+    `hear` is called once for each queue with new messages. `topics` may change at any time.
     """
 
     topics: Collection[str]
-    hear: Callable[[str, int, int, int, Callable[[], list[int]]], None]
+    hear: Hear
 
 
 class EncodedUnits(Protocol):
@@ -62,6 +66,8 @@ class ConsumeQueues:
         #: Number of queues removed or shortened, and of units repaired, since the start.
         self.removals = 0
         self.repairs = 0
+        #: Holds units back from readers; open unless a controller elects the master.
+        self.visibility = Visibility()
         #: Queues with units in memory only, and the subset with at least TAIL_BYTES_MAX of them.
         self._unwritten: dict[ConsumeQueue, None] = {}
         self._full: set[ConsumeQueue] = set()
@@ -122,8 +128,11 @@ class ConsumeQueues:
 
     def _show(self, queue: ConsumeQueue) -> None:
         self._unwritten[queue] = None
-        if queue.publish() >= TAIL_BYTES_MAX:
+        is_gated = self.visibility.is_gated
+        if queue.publish(is_visible=not is_gated) >= TAIL_BYTES_MAX:
             self._full.add(queue)
+        if is_gated:
+            self.visibility.hold(queue)
 
     @property
     def has_full_tails(self) -> bool:
@@ -136,8 +145,12 @@ class ConsumeQueues:
         return sum(queue.tail_bytes for queue in self._unwritten)
 
     def publish(self, listeners: list[ArrivalListener]) -> None:
-        """Make the units of this iteration visible and notify the listeners of each queue."""
+        """Keep the units of this iteration; show them and notify listeners unless gated."""
         appended, self._appended = self._appended, set()
+        if self.visibility.is_gated:
+            for queue in appended:
+                self._show(queue)
+            return
         unwritten, full, heard = self._unwritten, self._full, []
         waiting = [each for each in listeners if each.topics]
         for queue in appended:
@@ -151,8 +164,15 @@ class ConsumeQueues:
                 ]
         # A listener may read all queues, so the calls come after the last publish.
         for hear, queue, first in heard:
-            end = queue.max_offset
-            hear(queue.topic, queue.queue_id, first, end, partial(queue.tags_codes, first, end))
+            _tell(hear, queue, first, queue.max_offset)
+
+    def notify(self, shown: Shown, listeners: Iterable[ArrivalListener]) -> None:
+        """Notify the listeners of units that the gate has shown."""
+        waiting = [each for each in listeners if each.topics] if shown else ()
+        for each in waiting:
+            for queue, (first, end) in shown.items():
+                if queue.topic in each.topics:
+                    _tell(each.hear, queue, first, end)
 
     def rollback(self) -> None:
         """Discard the units of this iteration: the log did not get their messages."""
@@ -233,6 +253,7 @@ class ConsumeQueues:
         for queue in self:
             queue.forget_all()
         self.removals += 1
+        self.visibility.restore(self.visibility.confirmed)
         self.dirty_paths.clear()
         for each in (self._topics, self._appended, self._unwritten, self._full):
             each.clear()
@@ -251,6 +272,10 @@ class ConsumeQueues:
         self._full.discard(queue)
         queue.forget_all()
         return queue.folder
+
+
+def _tell(hear: Hear, queue: ConsumeQueue, first: int, end: int) -> None:
+    hear(queue.topic, queue.queue_id, first, end, partial(queue.tags_codes, first, end))
 
 
 def is_folder_name(topic: str) -> bool:

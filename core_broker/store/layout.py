@@ -34,6 +34,8 @@ class StorePaths:
     """The paths in a store folder, except the commit log."""
 
     root: Path
+    #: storePathEpochFile; None: below `root`.
+    epoch_file: Path | None = None
 
     @property
     def queues(self) -> Path:
@@ -63,7 +65,7 @@ class StorePaths:
     @property
     def epochs(self) -> Path:
         """The epochs of the commit log (epoch_file.py)."""
-        return self.root / "epochFileCheckpoint"
+        return self.epoch_file or self.root / "epochFileCheckpoint"
 
     @property
     def truncation(self) -> Path:
@@ -84,6 +86,12 @@ class StorePaths:
     def trash(self) -> Path:
         """Folders to be deleted."""
         return self.root / "trash"
+
+
+def store_paths(config: BrokerConfig) -> StorePaths:
+    """Return the paths of the settings."""
+    epoch_file = config.store_path_epoch_file
+    return StorePaths(Path(config.store_path_root_dir), Path(epoch_file) if epoch_file else None)
 
 
 def make_parts(

@@ -70,11 +70,10 @@ class MessageStore:
             self._settings, self._files, clock_ms, executors, memory_bytes or physical_memory()
         )
         self._paths, self._open_files = workers.paths, workers.open_files
-        self._parts = workers.parts
-        self._log, self._queues = self._parts.log, self._parts.queues
+        self._parts = parts = workers.parts
+        self._log, self._queues = parts.log, parts.queues
         self.health = self._health = workers.health
-        self._meter = workers.meter
-        self._counters = self._meter.counters
+        self._meter, self._counters = workers.meter, workers.meter.counters
         self._damage = workers.damage
         self._executors = workers.executors
         #: Runs cold reads in I/O threads.
@@ -84,8 +83,9 @@ class MessageStore:
         self._preallocator = workers.preallocator
         self._appender = workers.appender
         self.fast_writes = workers.fast_writes
-        #: Writes the log of a slave.
+        #: Writes the log of a slave; epochs and confirm offset count under controllers.
         self.replica = Replica(workers)
+        self.epochs, self.gate = workers.epochs, workers.gate
         self._checkpointer = workers.checkpointer
         #: Truncates the paused store; `start` needs a finished truncation.
         self.truncator = Truncator(workers, self._files)

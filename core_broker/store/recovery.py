@@ -384,6 +384,7 @@ class Recovery:
             result.store_timestamp = checkpoint.physic_msg_timestamp
         result.must_checkpoint = not is_clean or result.is_cut or result.records > 0
         self._dispatcher.is_deferring = False
+        self._queues.visibility.restore(min(checkpoint.confirm_phy_offset, result.end))
         self._log.end_at(
             result.end,
             last_record=result.last_record,

@@ -35,6 +35,10 @@ class Replica:
         """End of the log: all bytes before are written to the file, not necessarily flushed."""
         return self._log.written
 
+    def set_active(self, is_active: bool) -> None:
+        """Let the log be a copy of a master's log, or accept puts."""
+        self._appender.is_replica = is_active
+
     @property
     def is_empty(self) -> bool:
         """True before the first byte."""
@@ -81,6 +85,7 @@ class Replica:
             self._appender.store_timestamp, records[-1].store_timestamp
         )
         self._dispatch(records)
+        self._queues.visibility.seal(self._log.written)
         self._after_write()
 
     def end_segment(self, blank: Buffer) -> None:

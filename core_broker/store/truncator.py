@@ -19,7 +19,6 @@ from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, RECORD_S
 from core_broker.store.abort_file import write_abort_file
 from core_broker.store.checkpoint import DispatchCheckpoint, QueueRanges, save_dispatch_checkpoint
 from core_broker.store.consume_queue import ConsumeQueue
-from core_broker.store.epoch_file import EpochFile
 from core_broker.store.files import Files
 from core_broker.store.log_scan import LogRecord, LogScan, find_record
 from core_broker.store.segments import NAME_DIGITS, segment_path, zero_from
@@ -48,6 +47,7 @@ class Truncator:
         self._dispatcher = workers.dispatcher
         self._checkpointer = workers.checkpointer
         self._appender = workers.appender
+        self._epochs = workers.epochs
         self._health = workers.health
         self._files = files
         self._paths = workers.paths
@@ -100,10 +100,13 @@ class Truncator:
         )
 
     def resume(self) -> None:
-        """Cut the files of a truncation that is under way, before the store is recovered.
+        """Load the epochs, and cut the files of a truncation that is under way.
+
+        The recovery of the store follows.
 
         Raises StoreCorrupt for a damaged truncation.json, and OSError; may be repeated.
         """
+        self._epochs.load()
         self.pending = truncation = load_truncation(self._files, self._paths.truncation)
         if truncation is None:
             return
@@ -114,10 +117,7 @@ class Truncator:
             self._files, self._paths.dispatch_checkpoint, truncation.checkpoint
         )
         self._cut_log(truncation.offset_physical)
-        epoch_file = EpochFile(self._files, self._paths.epochs)
-        epochs = epoch_file.load()
-        epochs.truncate_suffix(truncation.offset_physical)
-        epoch_file.save_truncated(epochs)
+        self._epochs.truncate(truncation.offset_physical)
 
     def end(self) -> None:
         """End the truncation: the tables on the disk agree with the truncated log.

@@ -1,7 +1,6 @@
 """The workers of a store: each owns one kind of work on the log and the files derived from it."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from core_broker.config import BrokerConfig
 from core_broker.message.delays import parse_delay_levels
@@ -10,6 +9,7 @@ from core_broker.store.checkpointer import Checkpointer
 from core_broker.store.cold_reads import READ_THREADS, WAITING_MAX, ColdReads
 from core_broker.store.damage import Damage
 from core_broker.store.dispatcher import Dispatcher
+from core_broker.store.epoch_log import EpochLog
 from core_broker.store.fast_reads import FastReads
 from core_broker.store.fast_writes import FastWrites
 from core_broker.store.files import Files
@@ -17,9 +17,10 @@ from core_broker.store.flusher import Flusher
 from core_broker.store.health import Health
 from core_broker.store.io_threads import ExecutorMaker
 from core_broker.store.key_hash import KeyHasher
-from core_broker.store.layout import StorePaths, make_parts
+from core_broker.store.layout import make_parts, store_paths
 from core_broker.store.postponed import PostponedSteps
 from core_broker.store.preallocation import Preallocator
+from core_broker.store.read_gate import ReadGate
 from core_broker.store.reader import Reader
 from core_broker.store.removal import Removal
 from core_broker.store.retention import Retention
@@ -48,7 +49,7 @@ class Workers:
         memory_bytes: int,
     ) -> None:
         config = settings()
-        self.paths = paths = StorePaths(Path(config.store_path_root_dir))
+        self.paths = paths = store_paths(config)
         self.open_files = OpenFiles(files, OPEN_FILES_MAX)
         self.parts = parts = make_parts(config, files, paths, self.open_files)
         self.health = health = Health()
@@ -89,6 +90,8 @@ class Workers:
             clock_ms,
         )
         self.fast_writes = FastWrites(parts, self.appender)
+        self.epochs = EpochLog(files, paths.epochs)
+        self.gate = ReadGate(parts, self.appender)
         self.checkpointer = Checkpointer(parts, self.flusher, upkeep, files, paths, settings)
         self.postponed = PostponedSteps(upkeep, health)
         self.retention = Retention(
@@ -99,13 +102,5 @@ class Workers:
             parts, hasher, settings, memory_bytes, self.damage, self.repairs, self.unit_check
         )
         self.fast_reads = FastReads(parts, self.reader, self.meter)
-        self.stats = StatsCollector(
-            self.meter,
-            parts.log,
-            self.appender,
-            self.flusher,
-            self.retention,
-            self.reader,
-            self.cold_reads,
-            self.damage,
-        )
+        observed = self.appender, self.flusher, self.retention, self.reader, self.cold_reads
+        self.stats = StatsCollector(self.meter, parts.log, *observed, self.damage)

@@ -21,7 +21,7 @@ def test_the_formats_are_rocketmqs() -> None:
     assert UNIT_LAYOUT.struct.format == ">qiq"
     assert HEADER_LAYOUT.struct.format == ">qqqqii"
     assert ITEM_LAYOUT.struct.format == ">iqii"
-    assert CHECKPOINT.struct.format == ">qqq"
+    assert CHECKPOINT.struct.format == ">qqqqq"
 
 
 def test_offsets_and_indexes_follow_the_order_of_the_fields() -> None:

@@ -1,0 +1,45 @@
+"""The epochs of a store's commit log, in memory and in their file."""
+
+from pathlib import Path
+
+from core_broker.store.epoch_file import EpochFile
+from core_broker.store.epochs import EpochCache
+from core_broker.store.files import Files
+
+
+class EpochLog:
+    """Owns the epochs; each change is on the disk when the call returns. All calls may wait."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self.cache = EpochCache()
+        self._file = EpochFile(files, path)
+
+    def load(self) -> None:
+        """Read the file. Raises StoreCorrupt when no version of the file is readable."""
+        self.cache = self._file.load()
+
+    def begin(self, epoch: int, start: int) -> bool:
+        """Begin an epoch at an offset, in place of empty epochs from there on.
+
+        False, with nothing changed, when the epoch is not newer. Raises OSError when the file
+        cannot be written; the epoch has then not begun.
+        """
+        changed = EpochCache(self.cache.starts)
+        changed.truncate_suffix(start)
+        if not changed.append(epoch, start):
+            return False
+        self._file.save(changed)
+        self.cache = changed
+        return True
+
+    def truncate(self, offset: int) -> None:
+        """Drop the epochs that begin at or behind an offset, also in the previous version."""
+        self.cache.truncate_suffix(offset)
+        self._file.save_truncated(self.cache)
+
+    def expire(self, offset: int) -> None:
+        """Drop the epochs whose bytes are deleted: all before an offset."""
+        changed = EpochCache(self.cache.starts)
+        if changed.truncate_prefix(offset):
+            self._file.save(changed)
+            self.cache = changed

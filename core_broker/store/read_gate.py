@@ -1,0 +1,41 @@
+"""The confirm offset of a store: the end of the messages that all replicas have.
+
+While the gate is closed, readers see the messages before the confirm offset only (visibility.py).
+"""
+
+from core_broker.store.appender import Appender
+from core_broker.store.layout import StoreParts
+
+
+class ReadGate:
+    """Advances the confirm offset, and tells listeners what became visible. Event loop only."""
+
+    def __init__(self, parts: StoreParts, appender: Appender) -> None:
+        self._log, self._queues = parts.log, parts.queues
+        self._appender = appender
+
+    @property
+    def confirmed(self) -> int:
+        """The confirm offset; it never decreases."""
+        return self._queues.visibility.confirmed
+
+    @property
+    def is_closed(self) -> bool:
+        """True while messages behind the confirm offset are hidden."""
+        return self._queues.visibility.is_gated
+
+    def confirm(self, offset: int) -> None:
+        """Advance the confirm offset, at most to the end of the written log."""
+        shown = self._queues.visibility.confirm(min(offset, self._log.written))
+        self._queues.notify(shown, self._appender.listeners)
+
+    def close(self) -> None:
+        """Hide all messages behind the confirm offset, and those that follow."""
+        if not self.is_closed:
+            self._queues.visibility.gate(self._queues, self._log.written)
+
+    def open(self, *, is_told: bool = True) -> None:
+        """Show all messages, and tell listeners unless `is_told` is false."""
+        shown = self._queues.visibility.open()
+        if is_told:
+            self._queues.notify(shown, self._appender.listeners)

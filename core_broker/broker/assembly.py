@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from core_broker.auth.users_file import UsersFile, server_credentials
 from core_broker.broker.access_control import AccessControl, access_control
+from core_broker.broker.broker_identity import BrokerIdentity
+from core_broker.broker.controllers import Controllers
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
-from core_broker.broker.saving import TableSaver
+from core_broker.broker.replica_manager import ReplicaManager
+from core_broker.broker.role_changes import RoleChanges, RoleParts
+from core_broker.broker.saving import Encoder, TableSaver
 from core_broker.broker.truncation import finish_truncation
 from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
@@ -19,6 +23,7 @@ from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
 from core_broker.ha.newest_offsets import NewestOffsets
 from core_broker.ha.slave import Slave
+from core_broker.ha.switch_replication import SwitchReplication
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
@@ -56,20 +61,27 @@ class Parts:
     compiled: "CompiledFastPath | None"
     server: RemotingServer
     registration: Registration
-    #: None on a slave.
+    #: None on a slave of a fixed master.
     replication: ReplicationMaster | None
-    #: None on a slave.
+    #: None on a slave, and under controllers.
     newest_offsets: NewestOffsets | None
     jobs: Jobs
     delays: DelayDelivery
     checks: TransactionChecks
     saver: TableSaver
     executor: IoThread
-    #: None on a master.
-    slave: Slave | None
+    #: None on a master, and under controllers.
+    fixed_slave: Slave | None
+    #: None without controllers.
+    manager: ReplicaManager | None
     #: None without access control.
     access: AccessControl | None
     users: UsersFile | None
+
+    @property
+    def slave(self) -> Slave | None:
+        """The part that copies the log of a master; None while this broker is no slave."""
+        return self.fixed_slave if self.manager is None else self.manager.roles.follower
 
 
 def now_ms() -> int:
@@ -86,18 +98,14 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     topics, groups = TopicTable(), GroupTable()
     offsets, progress = ConsumerOffsets(), DelayProgress()
     executor = IoThread("broker-config")
-
-    saver = TableSaver(
-        Path(config.store_path_root_dir) / "config",
-        {
-            ConfigTable.TOPICS: topics.parts,
-            ConfigTable.GROUPS: groups.parts,
-            ConfigTable.OFFSETS: offsets.slices,
-            ConfigTable.DELAYS: lambda: [progress.encode()],
-            ConfigTable.FILTERS: lambda: [ctx.filters.encode()],
-        },
-        executor,
-    )
+    encoders: dict[ConfigTable, Encoder] = {
+        ConfigTable.TOPICS: topics.parts,
+        ConfigTable.GROUPS: groups.parts,
+        ConfigTable.OFFSETS: offsets.slices,
+        ConfigTable.DELAYS: lambda: [progress.encode()],
+        ConfigTable.FILTERS: lambda: [ctx.filters.encode()],
+    }
+    saver = TableSaver(Path(config.store_path_root_dir) / "config", encoders, executor)
 
     def order_changed(table: Mapping[str, str]) -> None:
         if topics.apply_order(table, now_ms()):
@@ -130,23 +138,42 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     compiled = compiled_fast_path(ctx, requests)
     fast_paths = compiled, python_fast_path(ctx, requests)
     server = broker_server(ctx, requests, *fast_paths, tls=ServerTls(config, "broker"))
+    replication = _replication(ctx)
+    delays, checks = DelayDelivery(ctx, requests.turn), TransactionChecks(ctx, requests.turn)
+    services = requests, registration, delays, checks, saver
     return Parts(
         ctx=ctx,
         requests=requests,
         compiled=compiled,
         server=server,
         registration=registration,
-        replication=_replication(ctx),
+        replication=replication,
         newest_offsets=None if ctx.is_slave else NewestOffsets(ctx, tls, hooks),
         jobs=Jobs(ctx, requests, server.watchdog),
-        delays=DelayDelivery(ctx, requests.turn),
-        checks=TransactionChecks(ctx, requests.turn),
+        delays=delays,
+        checks=checks,
         saver=saver,
         executor=executor,
-        slave=_slave(ctx, requests, registration, tls, hooks),
+        fixed_slave=_slave(ctx, requests, registration, tls, hooks),
+        manager=_replica_manager(ctx, replication, services, tls, hooks),
         access=access,
         users=users,
     )
+
+
+def _replica_manager(
+    ctx: BrokerContext,
+    replication: ReplicationMaster | None,
+    services: tuple[RequestTable, Registration, DelayDelivery, TransactionChecks, TableSaver],
+    tls: ClientTls | None,
+    hooks: list[RpcHook],
+) -> ReplicaManager | None:
+    """Make the part that follows the controllers; None without them."""
+    if not isinstance(replication, SwitchReplication):
+        return None
+    roles = RoleChanges(RoleParts(ctx, replication, *services, tls, hooks))
+    controllers = Controllers(lambda: ctx.config, tls, hooks)
+    return ReplicaManager(ctx, controllers, BrokerIdentity(ctx.config), roles, replication)
 
 
 def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> UsersFile | None:
@@ -166,8 +193,8 @@ def _slave(
     tls: ClientTls | None,
     hooks: list[RpcHook],
 ) -> Slave | None:
-    """Make the part that replicates from the master; None on a master."""
-    if not ctx.is_slave:
+    """Make the part that replicates from a fixed master; None on a master."""
+    if not ctx.is_slave or ctx.config.enable_controller_mode:
         return None
     slave = Slave(ctx, requests.pulls.wake, tls, hooks)
     registration.master_found = slave.found_master
@@ -245,6 +272,8 @@ def broker_server(
 
 def _replication(ctx: BrokerContext) -> ReplicationMaster | None:
     """Make the master's side of replication."""
+    if ctx.config.enable_controller_mode:
+        return SwitchReplication(ctx.store, lambda: ctx.config)
     if ctx.config.broker_role == "SLAVE":
         return None
     ctx.replicas = master = ReplicationMaster(ctx.store, lambda: ctx.config)

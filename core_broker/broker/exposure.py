@@ -4,7 +4,7 @@ Metrics have the names of RocketMQ 5, so that existing dashboards work.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +39,13 @@ class Exposure:
         server: RemotingServer,
         compiled: "CompiledFastPath | None",
         access: AccessControl | None,
-        slave: Slave | None,
+        slave: Callable[[], Slave | None],
+        replica_set: Callable[[], dict[str, Any] | None],
     ) -> None:
         self._ctx = ctx
         self._access = access
         self._slave = slave
+        self._replica_set = replica_set
         self._compiled = compiled
         self._requests = requests
         self._server = server
@@ -61,7 +63,7 @@ class Exposure:
 
     def varz(self) -> dict[str, Any]:
         """Return the internal counters and tables for /varz."""
-        ctx, compiled = self._ctx, self._compiled
+        ctx, compiled, slave = self._ctx, self._compiled, self._slave()
         return {
             "broker": {"name": ctx.config.broker_name, "addr": ctx.addr, "boot_ms": ctx.boot_ms},
             "store": asdict(ctx.store.stats())
@@ -81,7 +83,8 @@ class Exposure:
             },
             "flow_control": dict(self._requests.flow.refused),
             "access_control": self._access.varz() if self._access else None,
-            "replication": self._slave.varz() if self._slave else None,
+            "replication": slave.varz() if slave else None,
+            "replica_set": self._replica_set(),
             "held_pulls": len(self._requests.held_pulls),
             "waiting_for_clients": len(ctx.tasks),
             "topics": len(ctx.topics),

@@ -1,16 +1,16 @@
 """One broker from its start to its stop.
 
     start   side port · store (recovers) · tables · newer offsets of slaves · ports · jobs ·
-            name servers
-    stop    refuse sends · name servers · answer held pulls · drain · slaves · tables · store ·
-            side port
+            name servers, or controllers, which choose the role first
+    stop    refuse sends · name servers · answer held pulls · drain · slaves · controllers ·
+            tables · store · side port
 
 All parts run on one event loop; files are synced in threads.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, SettingProblem, SettingsError
 from core_broker.ha.master_metrics import master_families
 from core_broker.ha.slave_metrics import slave_families
-from core_broker.monitoring.metrics import Metrics
+from core_broker.monitoring.metrics import Family, Metrics
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort, serve_http
 from core_broker.processors.context import BrokerContext, ConfigTable
@@ -53,7 +53,8 @@ class Broker:
             self._server,
             self._parts.compiled,
             self._parts.access,
-            self._parts.slave,
+            lambda: self._parts.slave,
+            lambda: None if self._parts.manager is None else self._parts.manager.varz(),
         )
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []
@@ -101,13 +102,16 @@ class Broker:
         await self._listen()
         self._parts.jobs.start()
         loop = asyncio.get_running_loop()
-        if self._parts.slave is None:
+        if self._parts.manager is not None:
+            self._parts.manager.start()
+        elif self._parts.slave is None:
             for work in (self._parts.delays.run(), self._parts.checks.run()):
                 self._workers.append(loop.create_task(work))
         else:
             self._parts.slave.start()
         self._expose()
-        await self._parts.registration.start(self.addr)
+        if self._parts.manager is None:
+            await self._parts.registration.start(self.addr)
         self.readiness.set("started")
 
     async def stop(self) -> None:
@@ -121,12 +125,15 @@ class Broker:
         self._ctx.is_accepting = False
         self.readiness.set("started", "stopping")
         await self._parts.registration.stop()
-        if self._parts.slave is not None:
-            await self._parts.slave.stop()
+        if self._parts.fixed_slave is not None:
+            await self._parts.fixed_slave.stop()
         self._parts.requests.pulls.release_all()
         await self._server.close(DRAIN_S)
         if self._parts.replication is not None:
             await self._parts.replication.stop()
+        if self._parts.manager is not None:
+            # Last: at the end of their connections the controllers elect another master.
+            await self._parts.manager.stop()
         await self._parts.jobs.stop()
         tasks = [*self._ctx.tasks, *self._workers]
         for task in tasks:
@@ -171,6 +178,8 @@ class Broker:
             await asyncio.to_thread(ctx.store.load, self._recovering)
             await asyncio.to_thread(load_tables, self._parts)
             self._has_tables = True
+            if self._parts.manager is not None:
+                self._parts.manager.roles.fence()
         except OSError as error:
             raise _setting(
                 "storePathRootDir", config.store_path_root_dir, f"a usable folder ({error})"
@@ -197,6 +206,7 @@ class Broker:
         if self._parts.replication is not None:
             await self._parts.replication.start(port)
             self._parts.registration.ha_port = self.ha_port
+            ctx.ha_addr = f"{config.broker_ip2}:{self.ha_port}"
 
     async def _listen_on(self, key: str, port: int) -> int:
         try:
@@ -209,13 +219,24 @@ class Broker:
         self.readiness.check("store", lambda: ctx.store.read_only_reason or "")
         self.readiness.check("registered", lambda: self._parts.registration.problem)
         self._exposure.add_metrics(self._metrics)
-        slave = self._parts.slave
+        manager, slave = self._parts.manager, self._parts.fixed_slave
         if slave is not None:
-            self.readiness.check("replication", lambda: slave.problem)
             ctx.ha_client_info = slave.runtime_info
-            self._metrics.source(lambda: slave_families(slave))
+        if slave is not None or manager is not None:
+            self.readiness.check("replication", self._copying_problem)
+            self._metrics.source(self._slave_metrics)
+        if manager is not None:
+            self.readiness.check("role", lambda: manager.problem)
         if self._parts.replication is not None:
             self._metrics.source(partial(master_families, self._parts.replication))
+
+    def _copying_problem(self) -> str:
+        slave = self._parts.slave
+        return "" if slave is None else slave.problem
+
+    def _slave_metrics(self) -> Iterable[Family]:
+        slave = self._parts.slave
+        return () if slave is None else slave_families(slave)
 
     def _varz(self) -> Mapping[str, Any]:
         return self._exposure.varz() if self._ctx.vip_port else self.readiness.report()

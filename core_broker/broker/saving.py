@@ -17,6 +17,7 @@ from core_broker.store.io_threads import SerialExecutor
 
 log = logging.getLogger(__name__)
 
+Encoder = Callable[[], list[bytes] | Iterator[bytes]]
 #: Called on the event loop with the error of a write, or None.
 Then = Callable[[Exception | None], None]
 
@@ -31,7 +32,7 @@ class TableSaver:
     def __init__(
         self,
         folder: Path,
-        encoders: Mapping[ConfigTable, Callable[[], list[bytes] | Iterator[bytes]]],
+        encoders: Mapping[ConfigTable, Encoder],
         executor: SerialExecutor,
     ) -> None:
         self._folder = folder

@@ -206,6 +206,24 @@ class BrokerConfig(AccessSettings):
     ha_transfer_from_first_file: bool = key(False, updatable=True)
     offset_check_in_slave: bool = key(False, no_effect=NO_REPLICATION)
 
+    # Automatic failover under controllers, with RocketMQ 5.3.3's keys and defaults.
+    enable_controller_mode: bool = key(False, important=True)
+    controller_addr: str = key("", important=True, updatable=True)  # separated by ";"
+    store_path_epoch_file: str = ""  # "": storePathRootDir/epochFileCheckpoint
+    store_path_broker_identity: str = ""  # "": storePathRootDir/brokerIdentity
+    all_ack_in_sync_state_set: bool = False
+    min_in_sync_replicas: int = key(1, low=1, high=64, updatable=True)
+    enable_auto_in_sync_replicas: bool = key(False, updatable=True)
+    ha_max_time_slave_not_catchup: int = key(15_000, low=100, high=INT_MAX, updatable=True)
+    check_sync_state_set_period: int = key(5_000, low=100, high=INT_MAX, updatable=True)
+    sync_broker_metadata_period: int = key(5_000, low=100, high=INT_MAX, updatable=True)
+    sync_controller_metadata_period: int = key(10_000, low=100, high=INT_MAX, updatable=True)
+    broker_heartbeat_interval: int = key(1_000, low=100, high=INT_MAX, updatable=True)
+    controller_heart_beat_timeout_mills: int = key(10_000, low=100, high=INT_MAX, updatable=True)
+    broker_election_priority: int = key(INT_MAX, high=INT_MAX, updatable=True)
+    async_learner: bool = False
+    sync_from_last_file: bool = False
+
     # Access control.
     acl_enable: bool = key(False, important=True)
     acl_java_checks: bool = (

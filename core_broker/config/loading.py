@@ -48,6 +48,12 @@ def load_broker_config(
     """
     loaded = _load(BrokerConfig, argv, environ, program="mqbroker")
     broker_id = loaded.config.broker_id
+    if loaded.config.enable_controller_mode:
+        if not loaded.config.controller_addr:
+            expected = "host:port of each controller, separated by ; with enableControllerMode=true"
+            raise SettingsError([SettingProblem("controllerAddr", expected, "")])
+        # The controllers choose role and id; until then the broker accepts nothing.
+        return replace(loaded, config=replace(loaded.config, broker_role="SLAVE"))
     if loaded.config.broker_role == "SLAVE":
         if broker_id == 0:
             raise SettingsError([_slave_without_id(loaded.sources)])

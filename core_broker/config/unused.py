@@ -67,7 +67,7 @@ _WITHOUT_EFFECT = {
         """,
     "metrics are always on, at httpPort": "metricsExporterType metricsPromExporterPort",
     NO_REPLICATION: """
-        dLegerGroup dLegerPeers dLegerSelfId minInSyncReplicas preferredLeaderId
+        dLegerGroup dLegerPeers dLegerSelfId preferredLeaderId
         storePathDLedgerCommitLog totalReplicas
         """,
     "the key belongs to a feature of RocketMQ 5 that is not available in this version": """

@@ -81,6 +81,8 @@ class FastSends:
             self._configure(config)
         if self._is_closed or not ctx.is_accepting or ctx.unsaved_topics:
             return None
+        if not ctx.has_enough_members():
+            return None
         versions = (ctx.topics.replacements, writes.queue_removals)
         if versions != self._checked_versions:
             self.count_puts()

@@ -65,6 +65,8 @@ class HaClient:
         self._writer: asyncio.StreamWriter | None = None
         self._reported = -1
         self._refusal: ReplicationRefused | None = None
+        self._splitter = PacketSplitter()
+        self._stream = RecordStream(replica.end, replica.segment_size)
 
     async def run(self) -> None:
         """Replicate for ever."""
@@ -79,7 +81,7 @@ class HaClient:
                 await self._replicate(addr)
             except ReplicationRefused as refusal:
                 self._note_refusal(refusal)
-                retry_s = REFUSED_RETRY_S
+                retry_s = self._refused_retry_s
             except (GantryError, OSError) as error:
                 self._note(SlaveState.WAITING, str(error))
             except Exception:
@@ -88,7 +90,15 @@ class HaClient:
             if received != self.status.received_bytes:
                 retry_s = RETRY_S_MIN
             await asyncio.sleep(retry_s)
-            retry_s = min(retry_s * 2, RETRY_S_MAX)
+            retry_s = min(retry_s * 2, self._retry_s_max)
+
+    @property
+    def _retry_s_max(self) -> float:
+        return RETRY_S_MAX
+
+    @property
+    def _refused_retry_s(self) -> float:
+        return REFUSED_RETRY_S
 
     def refuse(self, refusal: ReplicationRefused) -> None:
         """Close the connection, because the logs differ outside of the transferred bytes."""
@@ -128,10 +138,8 @@ class HaClient:
         self, addr: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         loop = asyncio.get_running_loop()
-        splitter = PacketSplitter()
-        stream = RecordStream(self._replica.end, self._replica.segment_size)
         self._reported = -1
-        self._report(writer)
+        self._begin(writer)
         log.info("replicating from %s, from offset %d on", addr, self._replica.end)
         reported_at = read_at = loop.time()
         while True:
@@ -151,34 +159,38 @@ class HaClient:
                 continue
             if not data:
                 raise ConnectionClosed(addr, "the master closed the connection")
+            self.status.last_read_ms = self._now_ms()
+            await self._received(data, writer)
             read_at = loop.time()
-            stream = self._take(data, splitter, stream)
             if self._replica.end > self._reported:
                 self._report(writer)
 
+    def _begin(self, writer: asyncio.StreamWriter) -> None:
+        """Send the first bytes of a connection."""
+        self._splitter = PacketSplitter()
+        self._stream = RecordStream(self._replica.end, self._replica.segment_size)
+        self._report(writer)
+
+    async def _received(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        """Take bytes of the master."""
+        self._stream = self._take(data, self._splitter, self._stream)
+
     def _take(self, data: bytes, splitter: PacketSplitter, stream: RecordStream) -> RecordStream:
         """Write the records completed by received bytes; return the stream of the next bytes."""
-        status, replica = self.status, self._replica
-        status.last_read_ms = self._now_ms()
+        replica = self._replica
         end = replica.end
         packets = splitter.feed(data)
         for offset, body in join_packets(packets):
             if replica.is_empty and stream.end == replica.end:
                 if not body:
                     continue  # a heartbeat to an empty log has any offset
-                stream = self._begun(offset)
+                stream = self._stream_at(offset)
             if offset != stream.end:
                 raise DivergedLog(
                     f"the master sends the bytes from offset {offset} on, and the log of this"
                     f" slave ends at {stream.end}"
                 )
-            for stretch in stream.feed(body):
-                if stretch.records:
-                    replica.append(stretch.data, stretch.records)
-                else:
-                    replica.end_segment(stretch.data)
-            status.received_bytes += len(body)
-            status.master_end = max(status.master_end, stream.end)
+            self._append(stream, body)
         if splitter.fault is not None:
             raise splitter.fault
         if packets:
@@ -187,7 +199,17 @@ class HaClient:
             self._appended()
         return stream
 
-    def _begun(self, offset: int) -> RecordStream:
+    def _append(self, stream: RecordStream, body: bytes) -> None:
+        """Write the records that the bytes complete."""
+        for stretch in stream.feed(body):
+            if stretch.records:
+                self._replica.append(stretch.data, stretch.records)
+            else:
+                self._replica.end_segment(stretch.data)
+        self.status.received_bytes += len(body)
+        self.status.master_end = max(self.status.master_end, stream.end)
+
+    def _stream_at(self, offset: int) -> RecordStream:
         """Let the empty log begin where the master begins."""
         replica = self._replica
         if offset % replica.segment_size:

@@ -97,7 +97,7 @@ class ReplicationMaster:
         )
 
     def _accept(self) -> SlaveLink:
-        return SlaveLink(self._store, self._settings, self, _now_ms)
+        return SlaveLink(self._store, self._settings, self, monotonic_ms)
 
     async def stop(self) -> None:
         """Close the port, give slaves up to DRAIN_S for the rest of the log, and disconnect."""
@@ -132,17 +132,26 @@ class ReplicationMaster:
         run before `when_replicated` returns.
         """
         config = self._settings()
-        needed = config.in_sync_replicas - 1
+        needed = self._needed(config)
         behind_max = config.ha_slave_fallbehind_max
         near = [link for link in self.slaves if end - link.acknowledged < behind_max]
         if len(near) < needed:
             self._answer(then, ResponseCode.SLAVE_NOT_AVAILABLE)
-            return
+        else:
+            self._wait(end, needed, then)
+
+    def _needed(self, config: BrokerConfig) -> int:
+        """Return the number of slaves that must have a message."""
+        return config.in_sync_replicas - 1
+
+    def _wait(self, end: int, slaves: int, then: Replicated) -> None:
+        """Call back when `_settle` finds `slaves` acknowledgements of `end`."""
 
         def answer(code: ResponseCode) -> None:
             self._answer(then, code)
 
-        self._waits.add(end, needed, _now_ms() + config.slave_timeout, answer)
+        deadline_ms = monotonic_ms() + self._settings().slave_timeout
+        self._waits.add(end, slaves, deadline_ms, answer)
         self._settle()
         if self._waits:
             # The slaves get the bytes now, and not after COALESCE_S.
@@ -244,7 +253,7 @@ class ReplicationMaster:
 
     def _tick(self) -> None:
         self._timer = None
-        now_ms = _now_ms()
+        now_ms = monotonic_ms()
         self._waits.expire(now_ms)
         for link in list(self._links):
             link.tick(now_ms)
@@ -256,7 +265,7 @@ class ReplicationMaster:
 
     def status(self) -> HARuntimeInfo:
         """Return the slaves with their progress, as GET_BROKER_HA_STATUS answers."""
-        end, now_ms = self._store.max_offset_physical, _now_ms()
+        end, now_ms = self._store.max_offset_physical, monotonic_ms()
         behind_max = self._settings().ha_slave_fallbehind_max
         slaves = [
             HAConnectionRuntimeInfo(
@@ -276,5 +285,6 @@ class ReplicationMaster:
         )
 
 
-def _now_ms() -> int:
+def monotonic_ms() -> int:
+    """Milliseconds of the monotonic clock."""
     return time.monotonic_ns() // 1_000_000

@@ -42,7 +42,20 @@ class Slave:
         self._ha_addr = ctx.config.ha_master_address
         self._client = RemotingClient(name="broker-master", tls=tls, rpc_hooks=rpc_hooks)
         self._comparison = LogComparison(self._client, self._replica, self._read_record)
-        self._ha = HaClient(
+        self._ha = self._make_client(wake_pulls)
+        self._synchronization = Synchronization(
+            ctx,
+            self._client,
+            self._comparison,
+            self._source,
+            self._note_end,
+            self._refuse,
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _make_client(self, wake_pulls: Callable[[], None]) -> HaClient:
+        ctx = self._ctx
+        return HaClient(
             self._replica,
             lambda: ctx.config,
             lambda: self._ha_addr,
@@ -50,15 +63,10 @@ class Slave:
             wake_pulls,
             ctx.now_ms,
         )
-        self._synchronization = Synchronization(
-            ctx,
-            self._client,
-            self._comparison,
-            lambda: self.master_addr,
-            self._note_end,
-            self._refuse,
-        )
-        self._tasks: list[asyncio.Task[None]] = []
+
+    def _source(self) -> str:
+        """Return the address to copy tables from, "" for none."""
+        return self.master_addr
 
     @property
     def status(self) -> SlaveStatus:

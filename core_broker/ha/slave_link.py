@@ -71,7 +71,8 @@ class SlaveLink(asyncio.Protocol):
         self._is_paused = False
         self._is_reading = False
         self._is_scheduled = False
-        self.read_ms = self._written_ms = clock_ms()
+        #: Time of the connection, and of the last bytes from the slave, ms.
+        self.opened_ms = self.read_ms = self._written_ms = clock_ms()
 
     # -- events of the connection --
 
@@ -107,9 +108,7 @@ class SlaveLink(asyncio.Protocol):
             return
         self.read_ms = self._clock_ms()
         try:
-            offsets = self._reports.feed(data)
-            if offsets:
-                self._reported(max(offsets), offsets[-1])
+            self._received(data)
         except ProtocolError as fault:
             self.close(fault)
 
@@ -121,6 +120,12 @@ class SlaveLink(asyncio.Protocol):
             self._transport.abort()
 
     # -- reports --
+
+    def _received(self, data: bytes) -> None:
+        """Take bytes of the slave; raises ProtocolError, which closes the connection."""
+        offsets = self._reports.feed(data)
+        if offsets:
+            self._reported(max(offsets), offsets[-1])
 
     def _reported(self, highest: int, newest: int) -> None:
         end = self._store.max_offset_physical
@@ -196,6 +201,7 @@ class SlaveLink(asyncio.Protocol):
         self.send()
 
     def _write(self, transport: asyncio.Transport, data: bytes | bytearray, batch: int) -> None:
+        """Send the bytes of the log at `sent`, in packets of at most `batch` bytes."""
         view = memoryview(data)
         parts: list[bytes | memoryview] = []
         for at in range(0, len(data), batch):
@@ -203,6 +209,10 @@ class SlaveLink(asyncio.Protocol):
             parts += (encode_packet_header(self.sent + at, len(body)), body)
         self.sent += len(data)
         transport.writelines(parts)
+
+    def _heartbeat(self) -> bytes:
+        """Return a packet without bytes of the log."""
+        return encode_packet_header(self.sent, 0)
 
     def _warmed(self, error: Exception | None) -> None:
         """A cold read has finished; a refused one is repeated by the next `tick`."""
@@ -227,4 +237,4 @@ class SlaveLink(asyncio.Protocol):
         is_due = now_ms - self._written_ms >= config.ha_send_heartbeat_interval
         if is_due and self.is_transferring and transport is not None and not self._is_paused:
             self._written_ms = now_ms
-            transport.write(encode_packet_header(self.sent, 0))
+            transport.write(self._heartbeat())

@@ -51,7 +51,7 @@ class MasterSession:
         self.next_offset = -1
         #: Time at which the slave last had the whole log, ms; 0 before.
         self.caught_up_ms = 0
-        #: End of the log at the last transfer, and its time, ms.
+        #: End of the log at a transfer that the slave has not acknowledged yet, and its time, ms.
         self._sent_end = -1
         self._sent_ms = 0
 
@@ -102,8 +102,10 @@ class MasterSession:
         self.acknowledged = max(self.acknowledged, offset)
         if self.acknowledged >= log.end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
+            self._sent_end = -1
         elif 0 <= self._sent_end <= self.acknowledged:
             self.caught_up_ms = max(self.caught_up_ms, self._sent_ms)
+            self._sent_end = -1
 
     def next_piece(
         self, log: LogRange, confirm_offset: int, size_max: int, now_ms: int
@@ -119,10 +121,16 @@ class MasterSession:
         segment_end = at - at % log.segment_size + log.segment_size
         end = min(log.end, segment_end, entry.end_offset, at + min(size_max, BODY_BYTES_MAX))
         self.next_offset = end
-        self._sent_end, self._sent_ms = log.end, now_ms
+        if self._sent_end < 0:
+            # Under load the slave never has the present end, but soon the end of this moment.
+            self._sent_end, self._sent_ms = log.end, now_ms
         epoch = (entry.epoch, entry.start_offset)
         header = encode_transfer_header(at, end - at, epoch, confirm_offset)
         return Piece(header, at, end - at)
+
+    def has_epoch(self) -> bool:
+        """Return whether the next byte is in an epoch of the master."""
+        return self._epochs.at(self.next_offset) is not None
 
     def heartbeat(self, confirm_offset: int) -> bytes | None:
         """Return a transfer without a body; None before the first report."""
@@ -133,15 +141,9 @@ class MasterSession:
         epoch = (entry.epoch, entry.start_offset) if entry is not None else starts[0]
         return encode_transfer_header(self.next_offset, 0, epoch, confirm_offset)
 
-    def may_join(self, log_end: int, confirm_offset: int) -> bool:
-        """Return whether the slave may become a member of the sync-state set.
-
-        The slave has all bytes that the log had at the last transfer, all confirmed bytes, and the
-        begin of the current epoch; a learner is never a member.
-        """
+    def has_current_epoch(self) -> bool:
+        """Return whether the slave has the begin of the last epoch, and may count as a member."""
         if self.slave is None or self.slave.is_learner or self.acknowledged < 0:
             return False
         starts = self._epochs.starts
-        least = max(confirm_offset, starts[-1][1] if starts else 0)
-        caught_up = self._sent_end if self._sent_end >= 0 else log_end
-        return self.acknowledged >= max(least, caught_up)
+        return self.acknowledged >= (starts[-1][1] if starts else 0)

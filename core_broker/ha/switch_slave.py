@@ -54,7 +54,14 @@ class Append:
     confirm_offset: int
 
 
-Effect = Send | Truncate | BeginEpoch | Append
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """All replicas have the bytes before an offset."""
+
+    offset: int
+
+
+Effect = Send | Truncate | BeginEpoch | Append | Confirm
 
 
 class SlaveSession:
@@ -176,7 +183,11 @@ class SlaveSession:
                 f"the master goes on at offset {heartbeat.offset}, and the log of this broker ends"
                 f" at {self._expected}"
             )
-        return []
+        confirm = min(heartbeat.confirm_offset, self._expected)
+        if self._is_empty or confirm <= self._confirm:
+            return []
+        self._confirm = confirm
+        return [Confirm(confirm)]
 
     def _epoch_of(self, transfer: Transfer, end: int) -> list[Effect]:
         """Return the epoch to save before the bytes of a transfer.

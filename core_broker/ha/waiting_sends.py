@@ -55,3 +55,8 @@ class WaitingSends:
         waits = self._waits
         while waits and waits[0].deadline_ms <= now_ms:
             waits.popleft().then(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+
+    def abandon(self, code: ResponseCode) -> None:
+        """End all waits with a code."""
+        while self._waits:
+            self._waits.popleft().then(code)

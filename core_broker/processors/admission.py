@@ -43,6 +43,8 @@ def check_accepting(ctx: BrokerContext) -> None:
         )
     if ctx.is_slave:
         raise put_refusal(ctx.config, PutStatus.SERVICE_NOT_AVAILABLE)
+    if not ctx.has_enough_members():
+        raise RequestRefused(ResponseCode.SYSTEM_ERROR, "in-sync replicas not enough")
     start_ms = ctx.config.start_accept_send_request_time_stamp
     if start_ms and ctx.now_ms() < start_ms:
         start = datetime.fromtimestamp(start_ms / 1000)  # noqa: DTZ006 - the operator's own zone
@@ -62,6 +64,7 @@ def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> 
         not ctx.is_accepting
         or config.start_accept_send_request_time_stamp
         or config.broker_role == "SLAVE"
+        or config.enable_controller_mode
     ):
         check_accepting(ctx)
     if topic is None:

@@ -20,9 +20,11 @@ from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
 from core_broker.processors.durability import Replicas
 from core_broker.remoting.bodies import HAClientRuntimeInfo, TopicConfig, TopicRouteData
+from core_broker.remoting.bodies.replicas import SyncStateSet
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
+from core_broker.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
 from core_broker.remoting.loop_watchdog import REQUEST, LoopWatchdog
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.tls_server import ServerTls
@@ -39,7 +41,6 @@ from core_broker.state.slow_groups import SlowGroups
 from core_broker.state.statistics import Statistics
 from core_broker.state.topics import TopicTable
 from core_broker.store import ColdRead, MessageStore
-from core_broker.store.epochs import EpochCache
 
 if TYPE_CHECKING:
     from core_broker.auth.acl1.files import Acl1Files
@@ -50,6 +51,11 @@ log = logging.getLogger(__name__)
 TASKS_MAX = 1_000
 
 Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
+RoleNotice = Callable[[NotifyBrokerRoleChangedRequestHeader, SyncStateSet | None], None]
+
+
+def _always() -> bool:
+    return True
 
 
 class ConfigTable(StrEnum):
@@ -136,8 +142,12 @@ class BrokerContext:
     replicas: Replicas | None = None
     #: The progress of a slave for request code 907; None on a master.
     ha_client_info: Callable[[], HAClientRuntimeInfo] | None = None
-    #: The epochs of the commit log; None outside the controller mode.
-    epochs: EpochCache | None = None
+    #: The address of the port for slaves; "" before the start.
+    ha_addr: str = ""
+    #: Takes notices of controllers about the master; None without enableControllerMode.
+    role_notice: RoleNotice | None = None
+    #: Whether the sync-state set has minInSyncReplicas members; else sends are refused.
+    has_enough_members: Callable[[], bool] = _always
     vip_port: int = 0
     boot_ms: int = 0
     #: The server's TLS settings and certificate; None for a server without sockets.

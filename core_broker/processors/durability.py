@@ -2,6 +2,7 @@
 
     flushDiskType=SYNC_FLUSH                      until the disk has the message
     brokerRole=SYNC_MASTER, inSyncReplicas >= 2   until inSyncReplicas copies have the message
+    allAckInSyncStateSet=true under controllers   until all members of the set have the message
 
 Both waits run at the same time; when both fail, the answer has the code of the slaves. Compatible
 with RocketMQ's CommitLog.handleDiskFlushAndHA.
@@ -76,7 +77,10 @@ def is_awaited(config: BrokerConfig) -> bool:
 
 
 def _needs_slaves(config: BrokerConfig) -> bool:
-    return config.broker_role == "SYNC_MASTER" and config.in_sync_replicas > 1
+    if config.broker_role != "SYNC_MASTER":
+        return False
+    is_all_ack = config.enable_controller_mode and config.all_ack_in_sync_state_set
+    return is_all_ack or config.in_sync_replicas > 1
 
 
 def _disk_code(is_on_disk: bool) -> ResponseCode:

@@ -45,14 +45,14 @@ class ReplicationProcessor:
 
     def epochs(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """GET_BROKER_EPOCH_CACHE (1007): which master wrote which range of the log."""
-        epochs, config = self._ctx.epochs, self._ctx.config
-        if epochs is None:
+        config = self._ctx.config
+        if not config.enable_controller_mode:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, "this request only for controllerMode ")
         entries = [
             EpochEntryInfo(
                 epoch=entry.epoch, start_offset=entry.start_offset, end_offset=entry.end_offset
             )
-            for entry in epochs.entries()
+            for entry in self._ctx.store.epochs.cache.entries()
         ]
         return RemotingCommand.response(
             body=encode_body(

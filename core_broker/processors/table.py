@@ -2,8 +2,8 @@
 
 Codes without a handler are answered with REQUEST_CODE_NOT_SUPPORTED (3). Flow control refuses
 before access control, as in RocketMQ's NettyRemotingAbstract. RocketMQ 5 added codes; the handlers
-for clients and tools of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400, 402, 907, 908 and
-1007.
+for clients, tools, brokers and controllers of RocketMQ 5 are 18, 225, 343, 345, 351, 352, 361, 400,
+402, 906, 907, 908, 1007 and 1008.
 """
 
 from functools import partial
@@ -26,6 +26,7 @@ from core_broker.processors.offsets import OffsetProcessor
 from core_broker.processors.pull import PullProcessor, PullQuery
 from core_broker.processors.query import QueryProcessor
 from core_broker.processors.relays import RelayProcessor
+from core_broker.processors.replicas import ReplicasProcessor
 from core_broker.processors.replication import ReplicationProcessor
 from core_broker.processors.replies import ReplyProcessor
 from core_broker.processors.resets import ResetProcessor
@@ -196,6 +197,7 @@ class RequestTable:
             Code.GET_GROUP_INVENTORY: inventory.groups,
             Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: resets.set_offsets,
+            **ReplicasProcessor(self._ctx).handlers(),
             **AccessProcessor(self._ctx).handlers(),
             **self._users(),
         }

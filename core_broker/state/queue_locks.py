@@ -55,6 +55,10 @@ class QueueLocks:
             if held is not None and held.client_id == client_id:
                 del self._locks[group, queue]
 
+    def clear(self) -> None:
+        """Remove all locks: another broker grants them now."""
+        self._locks.clear()
+
     def expire(self, now_ms: int) -> None:
         """Remove expired locks."""
         dead = [key for key, lock in self._locks.items() if now_ms - lock.renewed_ms > LOCK_LIVE_MS]

@@ -51,7 +51,7 @@ class Program:
     def start(self, settings: dict[str, Any]) -> None:
         """Start the program and wait for the ready line."""
         self.begin(settings)
-        self._wait_ready()
+        self.wait_ready()
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the program without waiting."""
@@ -72,7 +72,8 @@ class Program:
                 stderr=subprocess.STDOUT,
             )
 
-    def _wait_ready(self) -> None:
+    def wait_ready(self) -> None:
+        """Wait for the ready line."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while READY not in self.printed:
             assert self._process is not None

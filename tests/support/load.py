@@ -23,11 +23,12 @@ IN_FLIGHT = 8
 QUEUES = 4
 ANSWER_TIMEOUT_MS = 30_000
 BODY_BYTES = (0, 30, 300, 3000)
-#: Response codes with an unknown outcome: the flush timed out, or the broker refused the message
-#: for a reason possible after the write.
+#: Response codes with an unknown outcome: flush or copy timed out, or the broker refused the
+#: message for a reason possible after the write.
 MAY_BE_STORED = frozenset(
     {
         ResponseCode.FLUSH_DISK_TIMEOUT,
+        ResponseCode.FLUSH_SLAVE_TIMEOUT,
         ResponseCode.SYSTEM_ERROR,
         ResponseCode.SYSTEM_BUSY,
         ResponseCode.SERVICE_NOT_AVAILABLE,

@@ -149,3 +149,19 @@ class ResetMasterFlushOffsetHeader(Header):
     """Request of RESET_MASTER_FLUSH_OFFSET (908)."""
 
     master_flush_offset: Long
+
+
+class ExchangeHAInfoRequestHeader(Header):
+    """Request of EXCHANGE_BROKER_HA_INFO (906); without an address it is a question."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None
+
+
+class ExchangeHAInfoResponseHeader(Header):
+    """Response of EXCHANGE_BROKER_HA_INFO (906); empty unless a master answers."""
+
+    master_ha_address: str | None = None
+    master_flush_offset: Long | None = None
+    master_address: str | None = None

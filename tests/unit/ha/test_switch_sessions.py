@@ -216,23 +216,34 @@ def test_false_reports_end_the_session() -> None:
     assert session.acknowledged == 2000
 
 
-def test_who_may_join_the_sync_state_set() -> None:
+def test_when_a_slave_had_the_whole_log() -> None:
     session = master_of([(1, 0), (2, 5400)], LOG, SlaveHandshake(2), 5300)
-    assert not session.may_join(LOG.end, 0)
+    assert not session.has_current_epoch()
     assert session.caught_up_ms == 0
     session.next_piece(LOG, 0, 100, 10)
-    session.next_piece(LOG, 0, 100, 10)
+    session.next_piece(LOG, 0, 100, 15)
     grown = LOG._replace(end=5600)
+    session.next_piece(grown, 0, 100, 18)
+    session.received(encode_report(5400), grown, 19)
+    assert session.has_current_epoch()
+    assert session.caught_up_ms == 0
     session.received(encode_report(5500), grown, 20)
-    assert session.caught_up_ms == 10, "the log grew after the last transfer"
-    assert session.may_join(grown.end, 5500)
-    assert not session.may_join(grown.end, 5501)
-    session.next_piece(grown, 0, 100, 30)
-    assert not session.may_join(grown.end, 0)
+    assert session.caught_up_ms == 10, "the log grew after the first transfer"
     session.received(encode_report(5600), grown, 40)
     assert session.caught_up_ms == 40
     learner = master_of([(1, 0)], LOG, SlaveHandshake(3, is_learner=True), 5500)
-    assert not learner.may_join(LOG.end, 0)
+    assert not learner.has_current_epoch()
+
+
+def test_a_slave_under_steady_load_has_had_the_whole_log() -> None:
+    """The log grows with every report, so the slave never has the present end."""
+    session = master_of([(1, 0)], LOG, SlaveHandshake(2), 5500)
+    for step in range(1, 50):
+        log = LOG._replace(end=5500 + 100 * step)
+        while session.next_piece(log, 0, 100, step * 10) is not None:
+            pass
+        session.received(encode_report(5500 + 100 * (step - 1)), log, step * 10 + 5)
+    assert session.caught_up_ms >= 450
 
 
 # -- both, on stores --
@@ -339,7 +350,7 @@ def execute(
             slave.epochs.truncate_suffix(effect.start_offset)
             assert slave.epochs.append(effect.epoch, effect.start_offset)
             slave.epoch_file.save(slave.epochs)
-        else:
+        elif isinstance(effect, Append):
             if not streams:
                 streams.append(RecordStream(effect.offset, store.replica.segment_size))
             assert streams[0].end == effect.offset

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import ResetOffsetRequestHeader
 from core_broker.remoting.versions import VERSION_5
-from core_broker.store.epochs import EpochCache
 from tests.support.broker_harness import BrokerHarness
 from tests.unit.processors.test_relays import asked_of, online
 
@@ -177,7 +177,9 @@ class TestReplication:
             ResponseCode.SYSTEM_ERROR,
             "this request only for controllerMode ",
         )
-        broker.ctx.epochs = EpochCache([(1, 0), (4, 128)])
+        broker.ctx.reconfigure(replace(broker.ctx.config, enable_controller_mode=True))
+        broker.ctx.store.epochs.begin(1, 0)
+        broker.ctx.store.epochs.begin(4, 128)
         await broker.send(broker.topic("T"))
         found = await get(broker, RequestCode.GET_BROKER_EPOCH_CACHE)
         assert found == {

@@ -1,0 +1,159 @@
+"""kill -9 of the elected master under load, repeatedly: another replica goes on.
+
+No acknowledged message is lost, none is stored twice, each queue keeps its order, and the logs of
+all replicas become equal. `FAILOVERS` sets how many kills, `FIRST_SEED` where the random moments
+begin; with a file in `FAILOVER_TIMES` the times from kill to first accepted send are written there.
+"""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from core_broker.errors import GantryError
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.broker_requests import send_header
+from tests.support.cluster import ROOT
+from tests.support.eventually import eventually
+from tests.support.history import History
+from tests.support.load import Load, read_topic
+from tests.support.replica_set import Replica, ReplicaSet
+
+pytestmark = pytest.mark.crash
+
+FAILOVERS = int(os.environ.get("FAILOVERS", "3"))
+FIRST_SEED = int(os.environ.get("FIRST_SEED", "0"))
+TIMES_FILE = os.environ.get("FAILOVER_TIMES", "")
+#: Bound of every wait, seconds.
+WAIT_S = 120.0
+SEND_TIMEOUT_MS = 10_000
+TOPIC = "T"
+
+
+class Drill:
+    """A replica set under load, whose master dies again and again."""
+
+    def __init__(self, replicas: ReplicaSet, seed: int) -> None:
+        self.set = replicas
+        self.history = History()
+        self.times_s: list[float] = []
+        self._dice = random.Random(seed)
+        self._client = RemotingClient(name="drill")
+
+    async def start(self) -> Replica:
+        """Start the replicas, and return the first master when all are in sync."""
+        for replica in self.set.replicas:
+            await asyncio.to_thread(replica.start)
+        return await self.whole()
+
+    async def whole(self) -> Replica:
+        """Wait until all replicas are members of the sync-state set; return the master."""
+        master = await eventually(partial(self._whole_master, len(self.set.replicas)), WAIT_S)
+        assert master is not None
+        return master
+
+    def _whole_master(self, size: int) -> Replica | None:
+        for replica in self.set.replicas:
+            found = replica.varz().get("replica_set") if replica.is_running else None
+            if found and found["role"] == "master" and len(found["sync_state_set"]) == size:
+                return replica
+        return None
+
+    async def kill(self, master: Replica) -> None:
+        """Kill the master in the middle of a load, and start it again after the failover."""
+        load = Load(master.addr, self.history, self._dice)
+        running = asyncio.create_task(load.run())
+        await load.acknowledged(self._dice.randrange(50, 600), WAIT_S)
+        await asyncio.to_thread(master.kill)
+        killed_at = time.monotonic()
+        await running
+        self.times_s.append(await self._accepted() - killed_at)
+        await asyncio.to_thread(master.start)
+
+    async def _accepted(self) -> float:
+        """Send to the living brokers until one accepts; return the time of the answer."""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() < deadline:
+            for replica in self.set.replicas:
+                if replica.is_running and await self._send(replica.addr):
+                    return time.monotonic()
+            await asyncio.sleep(0.02)
+        raise AssertionError("no replica accepts messages")
+
+    async def _send(self, addr: str) -> bool:
+        number = self.history.next_number()
+        body = b"%d " % number
+        self.history.begin(number, (TOPIC, 0), body)
+        header = send_header(TOPIC, queue_id=0)
+        request = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, header, body)
+        try:
+            answer = await self._client.invoke(addr, request, SEND_TIMEOUT_MS)
+        except GantryError:
+            return False
+        if answer.code == ResponseCode.SUCCESS:
+            self.history.stored(number, int(answer.ext_fields["queueOffset"]))
+        return answer.code == ResponseCode.SUCCESS
+
+    async def check(self) -> None:
+        """Compare what producers know with each replica, and the replicas with each other."""
+        master = await self.whole()
+        end = master.varz()["store"]["commit_log_max_offset"]
+        for replica in self.set.replicas:
+            await eventually(partial(_has_confirmed, replica, end), WAIT_S)
+        epochs = [each.varz()["replica_set"]["epochs"] for each in self.set.replicas]
+        assert epochs == [epochs[0]] * len(epochs)
+        for replica in self.set.replicas:
+            verdict = self.history.check(await read_topic(replica.addr))
+            assert verdict.is_clean, verdict.problems[:20]
+
+    async def stop(self) -> None:
+        """Stop all replicas in order."""
+        await self._client.close()
+        for replica in self.set.replicas:
+            assert await asyncio.to_thread(replica.program.stop) == 0
+
+
+def _has_confirmed(replica: Replica, end: int) -> bool:
+    found = replica.varz()
+    return bool(found) and found["replica_set"]["confirm_offset"] >= end
+
+
+def log_of(replica: Replica) -> bytes:
+    """The bytes of a commit log, without the zeros behind its end."""
+    files = sorted((replica.store / "commitlog").iterdir())
+    return b"".join(file.read_bytes() for file in files).rstrip(b"\0")
+
+
+def verify(replica: Replica) -> None:
+    """Let `mqstore verify` compare queues and index with the log."""
+    command = [sys.executable, "-m", "core_broker.mqstore", "verify", str(replica.store)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+@pytest.mark.timeout(600 + 60 * FAILOVERS)
+async def test_a_killed_master_takes_nothing_with_it(tmp_path: Path) -> None:
+    with ReplicaSet(tmp_path, min_in_sync_replicas=2) as replicas:
+        drill = Drill(replicas, FIRST_SEED)
+        master = await drill.start()
+        for _ in range(FAILOVERS):
+            await drill.kill(master)
+            master = await drill.whole()
+        await drill.check()
+        await drill.stop()
+        first, *others = replicas.replicas
+        for other in others:
+            assert log_of(other) == log_of(first)
+        for replica in replicas.replicas:
+            verify(replica)
+    assert drill.history.acknowledged > 50 * FAILOVERS
+    if TIMES_FILE:
+        Path(TIMES_FILE).write_text("".join(f"{each:.3f}\n" for each in drill.times_s))

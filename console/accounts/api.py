@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from console.accounts.models import TokenFacts
 from console.api.views import DeclaredParameters
-from console.frame.access import Need, Role, needs, role_of
+from console.frame.access import Need, Role, held_by, needs
 
 
 class TokenFactsSerializer(serializers.Serializer[Any]):
@@ -41,11 +41,11 @@ class WhoAmI(DeclaredParameters):
     @extend_schema(responses=WhoAmISerializer)
     def get(self, request: Request) -> Response:
         """The account of the request with roles, permissions and the token's expiry."""
-        role = role_of(request.user)
+        held = held_by(request.user)
         body = {
             "username": request.user.get_username(),
-            "roles": [] if role is None else [role.value],
-            "permissions": [] if role is None else [str(each) for each in role.permissions],
+            "roles": list(dict.fromkeys(each.role for each in held)),
+            "permissions": [str(each.permission) for each in held],
             "token": _token(request.auth) if isinstance(request.auth, AuthToken) else None,
         }
         return Response(WhoAmISerializer(body).data)

@@ -17,9 +17,16 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
-from console.accounts.models import SignIn, TokenFacts
+from console.accounts.custom_roles import (
+    BEYOND_SHOWN_MAX,
+    Caller,
+    assign,
+    check_held,
+    check_not_above,
+)
+from console.accounts.models import CustomRole, SignIn, TokenFacts
 from console.accounts.sessions import end
-from console.frame.access import Role, role_of
+from console.frame.access import Role, held_by, role_of
 from console.frame.permissions import Permission, not_covered
 from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
 
@@ -28,15 +35,14 @@ USERS_MAX = 1_000
 TOKENS_PER_USER_MAX = 20
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 3_650
-#: Maximum number of permissions in an error message.
-BEYOND_SHOWN_MAX = 10
 
 
-def create_user(name: str, role: Role) -> tuple[User, str]:
+def create_user(by: Caller, name: str, role: Role) -> tuple[User, str]:
     """Create an account; return the account and the password.
 
     Raises Unusable for an invalid name.
     """
+    check_held(by, role.permissions)
     try:
         UnicodeUsernameValidator()(name)
     except ValidationError as error:
@@ -66,17 +72,35 @@ def user_of(number: int) -> User:
     return found
 
 
-def set_role(user: User, role: Role) -> None:
+def user_named(name: str) -> User:
+    """Return one account; raises NotFound."""
+    found = User.objects.select_related("profile").filter(username=name.replace("\x00", "")).first()
+    if found is None:
+        raise NotFound(_("There is no such account."))
+    return found
+
+
+def roles_of(user: User) -> dict[str, Any]:
+    """The roles of an account, for the audit list and REST."""
+    names = user.profile.roles.order_by("name").values_list("name", flat=True)
+    return {"role": user.profile.role, "roles": list(names)}
+
+
+def set_roles(by: Caller, user: User, role: Role, roles: Sequence[CustomRole]) -> None:
+    """Give the account the built-in role and exactly these further roles."""
+    check_held(by, role.permissions)
     with transaction.atomic():
+        assign(by, user, roles)
         _keep_role(user, role)
         _check_an_administrator_is_left()
 
 
-def set_active(user: User, active: bool) -> None:
+def set_active(by: Caller, user: User, active: bool) -> None:
     """Enable or disable an account.
 
     Disabling ends the sessions and denies the tokens of the account.
     """
+    check_not_above(by, user)
     with transaction.atomic():
         user.is_active = active
         user.save(update_fields=["is_active"])
@@ -85,8 +109,9 @@ def set_active(user: User, active: bool) -> None:
         end(SignIn.objects.filter(user=user))
 
 
-def reset_password(user: User) -> str:
+def reset_password(by: Caller, user: User) -> str:
     """Set and return a new password; end the account's sessions."""
+    check_not_above(by, user)
     password = new_password()
     user.set_password(password)
     user.save(update_fields=["password"])
@@ -116,15 +141,17 @@ def issue_token(
                 _("The role of the token can be {role} at most."), role=(within or most).label
             )
         )
-    if beyond := not_covered(permissions, role.permissions):
+    own = [each.permission for each in held_by(user)]
+    if beyond := not_covered(permissions, own if role is Role.NONE else role.permissions):
         listed = ", ".join(str(each) for each in beyond[:BEYOND_SHOWN_MAX])
         raise Unusable(
             format_lazy(
-                _("The role {role} does not have these permissions: {permissions}"),
-                role=role.label,
+                _("These permissions are beyond the rights of the token: {permissions}"),
                 permissions=listed,
             )
         )
+    if role is Role.NONE and not permissions:
+        raise Unusable(_("A token without a built-in role needs permissions."))
     AuthToken.objects.filter(user=user, expiry__lt=timezone.now()).delete()
     if AuthToken.objects.filter(user=user).count() >= TOKENS_PER_USER_MAX:
         raise NotAllowedNow(
@@ -161,7 +188,7 @@ def _keep_role(user: User, role: Role) -> None:
     """Save the role, and Django's flags is_staff and is_superuser for other programs."""
     user.profile.role = role
     user.profile.save(update_fields=["role"])
-    user.is_staff = role is not Role.VIEWER
+    user.is_staff = role.rank >= Role.OPERATOR.rank
     user.is_superuser = role is Role.ADMINISTRATOR
     user.save(update_fields=["is_staff", "is_superuser"])
 

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
-from console.accounts.models import TOKEN_NAME_CHARS_MAX
+from console.accounts.models import TOKEN_NAME_CHARS_MAX, CustomRole
 from console.accounts.zones import zone_names
 from console.frame.access import Role
 from console.frame.forms import TablerForm, dress
@@ -37,6 +37,18 @@ class NewPasswordForm(PasswordChangeForm):
 
 class RoleForm(TablerForm):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices, initial=Role.VIEWER)
+
+
+class RolesForm(RoleForm):
+    """The built-in role and the further roles of an account."""
+
+    roles = forms.ModelMultipleChoiceField(
+        label=_("Further roles"),
+        queryset=CustomRole.objects.order_by("name"),
+        to_field_name="name",
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
 
 
 class UserForm(RoleForm):

@@ -1,21 +1,53 @@
 """Tables beside Django's users and knox's tokens: profiles, token facts, open sessions."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from console.frame.access import Role
+from console.frame.access import Held, Role
+from console.frame.permissions import Permission, read_permissions
 
 TOKEN_NAME_CHARS_MAX = 64
+ROLE_NAME_CHARS_MAX = 64
+DESCRIPTION_CHARS_MAX = 200
+
+
+class CustomRole(models.Model):
+    """A role of this console: a name for permissions."""
+
+    name = models.CharField(max_length=ROLE_NAME_CHARS_MAX, unique=True)
+    description = models.CharField(max_length=DESCRIPTION_CHARS_MAX, blank=True)
+    #: Texts of `console.frame.permissions`.
+    permissions = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        verbose_name = _("role")
+        verbose_name_plural = _("roles")
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def parsed(self) -> tuple[Permission, ...]:
+        return read_permissions(self.permissions)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The role in the audit list."""
+        return {"description": self.description, "permissions": self.permissions}
 
 
 class Profile(models.Model):
-    """Role and time zone of an account; created with the account."""
+    """Roles and time zone of an account; created with the account."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="profile"
     )
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.VIEWER)
+    roles = models.ManyToManyField(CustomRole, related_name="profiles", blank=True)
     #: IANA name such as Asia/Shanghai; empty for the console's time zone.
     time_zone = models.CharField(max_length=64, blank=True)
 
@@ -25,6 +57,13 @@ class Profile(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user}: {self.role}"
+
+    @cached_property
+    def custom_permissions(self) -> tuple[Held, ...]:
+        """The permissions of the roles of this console; read once per request."""
+        return tuple(
+            Held(role.name, permission) for role in self.roles.all() for permission in role.parsed
+        )
 
 
 class TokenFacts(models.Model):

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from console.accounts import tokens, users, views
+from console.accounts import role_pages, tokens, users, views
 from console.frame.access import Need, needs
 
 app_name = "accounts"
@@ -17,5 +17,8 @@ urlpatterns = [
     path("accounts/tokens/", tokens.TokensPage.as_view(), name="tokens"),
     path("accounts/users/", users.UserListPage.as_view(), name="users"),
     path("accounts/users/create/", users.UserCreatePage.as_view(), name="create"),
+    path("accounts/roles/", role_pages.RoleListPage.as_view(), name="roles"),
+    path("accounts/roles/create/", role_pages.RoleCreatePage.as_view(), name="role-create"),
+    path("accounts/roles/one/<str:role>/", role_pages.RolePage.as_view(), name="role"),
     path("accounts/users/<int:number>/", users.UserPage.as_view(), name="user"),
 ]

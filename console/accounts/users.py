@@ -12,12 +12,12 @@ from django.utils.translation import gettext as _
 
 from console.accounts import changes
 from console.accounts.changes import user_of
-from console.accounts.forms import RoleForm, UserForm
+from console.accounts.forms import RolesForm, UserForm
 from console.accounts.sessions import end, sessions_of
 from console.audit.recording import audited
-from console.frame.access import Need, Role, needs, role_of
+from console.frame.access import Need, Role, held_by, needs
 from console.frame.pages import Crumb, Page
-from console.gateway import AlreadyExists, Unusable
+from console.gateway import AlreadyExists, NotAllowedNow, Unusable
 
 PAGE_USERS = 50
 SEARCH_CHARS_MAX = 150
@@ -30,7 +30,8 @@ class UserListPage(Page):
     def get(self, request: HttpRequest) -> HttpResponse:
         search = request.GET.get("q", "").replace("\x00", "")[:SEARCH_CHARS_MAX].strip()
         alive = Q(auth_token_set__expiry__gte=timezone.now())
-        users = User.objects.select_related("profile").order_by("username")
+        users = User.objects.select_related("profile").prefetch_related("profile__roles")
+        users = users.order_by("username")
         found = users.filter(username__icontains=search) if search else users
         counted = found.annotate(tokens=Count("auth_token_set", filter=alive, distinct=True))
         page = Paginator(counted, PAGE_USERS).get_page(request.GET.get("page"))
@@ -52,9 +53,9 @@ class UserCreatePage(Page):
         name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
         try:
             with audited(request, "user.create", target=name) as entry:
-                user, password = changes.create_user(name, role)
+                user, password = changes.create_user(request.user, name, role)
                 entry.after = {"role": role}
-        except (AlreadyExists, Unusable) as refusal:
+        except (AlreadyExists, NotAllowedNow, Unusable) as refusal:
             form.add_error("username", str(refusal.detail))
             return self.form(form, status=refusal.status)
         return shown_once(self, request, user, password)
@@ -79,7 +80,8 @@ class UserPage(Page):
             crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(user.get_username())],
             person=user,
             person_role=Role(user.profile.role),
-            form=RoleForm(initial={"role": user.profile.role}),
+            form=RolesForm(initial=changes.roles_of(user)),
+            held=held_by(user),
             roles=list(Role),
             sessions=sessions_of(user),
             tokens=changes.tokens_of(user),
@@ -103,26 +105,26 @@ class UserPage(Page):
         return acts[pressed](request, user) or redirect("accounts:user", number)
 
     def change_role(self, request: HttpRequest, user: User) -> None:
-        form = RoleForm(request.POST)
+        form = RolesForm(request.POST)
         if not form.is_valid():
             raise Unusable(_("There is no such role."))
-        role, before = Role(form.cleaned_data["role"]), {"role": str(role_of(user) or "")}
+        role, before = Role(form.cleaned_data["role"]), changes.roles_of(user)
         with audited(request, "user.role", target=user.get_username(), before=before) as entry:
-            changes.set_role(user, role)
-            entry.after = {"role": role}
-        messages.success(request, _("The role is now: %(role)s.") % {"role": role.label})
+            changes.set_roles(request.user, user, role, list(form.cleaned_data["roles"]))
+            entry.after = changes.roles_of(user)
+        messages.success(request, _("The roles are saved."))
 
     def switch(self, request: HttpRequest, user: User) -> None:
         active = "on" in request.POST
         action = "user.enable" if active else "user.disable"
         with audited(request, action, target=user.get_username()):
-            changes.set_active(user, active)
+            changes.set_active(request.user, user, active)
         said = _("The account is enabled.") if active else _("The account is disabled.")
         messages.success(request, said)
 
     def reset(self, request: HttpRequest, user: User) -> HttpResponse:
         with audited(request, "user.password", target=user.get_username()):
-            password = changes.reset_password(user)
+            password = changes.reset_password(request.user, user)
         return shown_once(self, request, user, password)
 
     def end_session(self, request: HttpRequest, user: User) -> None:

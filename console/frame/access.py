@@ -12,12 +12,14 @@ When the role of a signed-in user does not allow a request, the signal `access_d
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.exceptions import PermissionDenied
 from django.db import models
 from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
@@ -51,8 +53,12 @@ class Need(Enum):
 
 
 class Role(models.TextChoices):
-    """Role of an account or token. Each role includes the rights of the roles listed before."""
+    """Built-in role of an account or token. Each includes the rights of the roles before.
 
+    An account may have further roles of this console (`console.accounts.custom_roles`).
+    """
+
+    NONE = "none", gettext_lazy("No built-in role")
     VIEWER = "viewer", gettext_lazy("Viewer")
     OPERATOR = "operator", gettext_lazy("Operator")
     ADMINISTRATOR = "administrator", gettext_lazy("Administrator")
@@ -67,7 +73,7 @@ class Role(models.TextChoices):
 
     @property
     def permissions(self) -> tuple[Permission, ...]:
-        return (_PERMISSIONS[self],)
+        return _PERMISSIONS[self]
 
     def within(self, other: "Role") -> "Role":
         """Return the role with fewer rights."""
@@ -75,6 +81,7 @@ class Role(models.TextChoices):
 
 
 _MEANINGS = {
+    Role.NONE: gettext_lazy("Nothing but the pages of the own account."),
     Role.VIEWER: gettext_lazy("Read-only access to everything."),
     Role.OPERATOR: gettext_lazy(
         "May also send messages, resend dead letters, reset offsets, run jobs, create and edit "
@@ -85,10 +92,11 @@ _MEANINGS = {
     ),
 }
 _LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.ADMINISTRATOR}
-_PERMISSIONS = {
-    Role.VIEWER: Permission("*", Action.READ),
-    Role.OPERATOR: Permission("*", Action.WRITE),
-    Role.ADMINISTRATOR: Permission("*", Action.ALL),
+_PERMISSIONS: dict[Role, tuple[Permission, ...]] = {
+    Role.NONE: (),
+    Role.VIEWER: (Permission("*", Action.READ),),
+    Role.OPERATOR: (Permission("*", Action.WRITE),),
+    Role.ADMINISTRATOR: (Permission("*", Action.ALL),),
 }
 
 
@@ -106,16 +114,35 @@ def role_of(user: AbstractBaseUser | AnonymousUser | None) -> "Role | None":
     return own if of_token is None else own.within(of_token)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A permission of an account, and the role that gives the permission."""
+
+    role: str
+    permission: Permission
+
+
+def held_by(user: Any) -> tuple[Held, ...]:
+    """Return the permissions of an account, those of the built-in role first."""
+    profile = getattr(user, "profile", None)
+    own = Role.VIEWER if profile is None else Role(profile.role)
+    built_in = tuple(Held(own.value, each) for each in own.permissions)
+    return (*built_in, *getattr(profile, "custom_permissions", ()))
+
+
 def layers_of(user: AbstractBaseUser | AnonymousUser | None) -> list[Sequence[Permission]]:
     """Return the lists of permissions that must each allow a request; empty without an account.
 
-    The account comes first; a token adds its role and its own permissions.
+    The account comes first; a token adds its role and its own permissions. A token without a
+    built-in role has only its own permissions.
     """
-    role = role_of(user)
-    if role is None:
+    if role_of(user) is None:
         return []
-    layers: list[Sequence[Permission]] = [role.permissions]
+    layers: list[Sequence[Permission]] = [tuple(each.permission for each in held_by(user))]
+    token_role: Role | None = getattr(user, "token_role", None)
     of_token: Sequence[Permission] | None = getattr(user, "token_permissions", None)
+    if token_role is not None and (token_role is not Role.NONE or of_token is None):
+        layers.append(token_role.permissions)
     return layers if of_token is None else [*layers, of_token]
 
 
@@ -130,6 +157,24 @@ def may(user: AbstractBaseUser | AnonymousUser | None, need: Need, target: Targe
         return bool(layers)
     action = Action(need.value)
     return bool(layers) and all(first_allowing(layer, action, target) for layer in layers)
+
+
+def readable_names(user: Any, resource: str, cluster: str) -> Callable[[str], bool]:
+    """Return a test whether the user may read the object of a name, for views that filter."""
+    if may(user, Need.READ, Target(resource, cluster)):
+        return lambda _name: True
+    return lambda name: may(user, Need.READ, Target(resource, cluster, name))
+
+
+def check_may(request: HttpRequest | Request, need: Need, target: Target) -> None:
+    """Raise PermissionDenied for an object whose name the URL does not have.
+
+    The view declares `access_names = Scope.SOME`.
+    """
+    if not may(request.user, need, target):
+        plain = request._request if isinstance(request, Request) else request
+        access_denied.send(check_may, **{**_facts(request, need, target), "request": plain})
+        raise PermissionDenied(why_not(request.user, need, target))
 
 
 def needs(need: Need) -> Callable[[View], View]:
@@ -205,18 +250,17 @@ def to_sign_in(request: HttpRequest) -> HttpResponse:
 
 def why_not(user: AbstractBaseUser | AnonymousUser, need: Need, target: Target) -> str:
     """Return one sentence with the required and the present rights."""
-    role = role_of(user) or Role.VIEWER
-    if need in _LEAST and role.rank >= _LEAST[need].rank:  # the token's own permissions deny
-        wanted = Permission(target.resource or "*", Action(need.value), _shown(target.name))
+    role = role_of(user) or Role.NONE
+    name = "*" if isinstance(target.name, Scope) else target.name
+    wanted = Permission(target.resource or "*", Action(need.value), name)
+    if getattr(user, "token_permissions", None) is not None:
         return _("The API token does not have the permission %(permission)s.") % {
             "permission": wanted,
         }
     return _(
-        "Required role: %(least)s; your role: %(role)s. An administrator can change roles."
-    ) % {
-        "least": _LEAST[need].label,
-        "role": role.label,
-    }
+        "Required role: %(least)s, or the permission %(permission)s; your role: %(role)s. An "
+        "administrator can change roles."
+    ) % {"least": _LEAST[need].label, "permission": wanted, "role": role.label}
 
 
 def is_write(method: str | None, need: Need) -> bool:
@@ -225,10 +269,6 @@ def is_write(method: str | None, need: Need) -> bool:
 
 def _facts(request: HttpRequest | Request, need: Need, target: Target) -> dict[str, Any]:
     return {"request": request, "user": request.user, "need": need, "target": target}
-
-
-def _shown(name: str | Scope) -> str:
-    return "*" if isinstance(name, Scope) else name
 
 
 class ApiAccess(BasePermission):

@@ -15,7 +15,7 @@ A gateway error becomes a page with the error's status, cause and hint
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, ParamSpec, TypeVar
 
 from django.conf import settings
@@ -25,12 +25,13 @@ from django.urls import get_script_prefix
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views import View
+from rest_framework.request import Request
 
-from console.frame.access import Need, may, role_of
+from console.frame.access import Need, may, readable_names, role_of
 from console.frame.areas import AreaConfig, areas
 from console.frame.permissions import Scope, Target
 from console.frame.targets import target_of
-from console.gateway import BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
+from console.gateway import Answer, BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
 from console.gateway.engine.questions import Question
 
 P = ParamSpec("P")
@@ -136,6 +137,18 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "themes": THEMES,
         "languages": settings.LANGUAGES,
     }
+
+
+def only_readable(
+    request: HttpRequest | Request,
+    resource: str,
+    cluster: Cluster,
+    answer: Answer[tuple[T, ...]],
+    attribute: str = "name",
+) -> Answer[tuple[T, ...]]:
+    """Return the rows of a list that the user may read."""
+    test = readable_names(request.user, resource, cluster.name)
+    return replace(answer, value=tuple(e for e in answer.value if test(getattr(e, attribute))))
 
 
 def may_enter(user: Any, area: AreaConfig, cluster: str | None) -> bool:

@@ -5,6 +5,7 @@ and mounts the others with `api_urls`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from django.urls import URLPattern, path, reverse
@@ -19,7 +20,8 @@ from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
 from console.api.serializers import DryRunSerializer, OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.frame.access import Need, check_may, need_of, needs
+from console.frame.targets import target_of
 from console.gateway import NotAllowedNow
 from console.gateway.changes import (
     BrokerOutcome,
@@ -115,6 +117,8 @@ class ResourceList(KindResource):
         form: Any = resource.create_serializer(data=request.data)
         form.is_valid(raise_exception=True)
         name, settings = form.validated_data["name"], form.settings()
+        target = replace(target_of(type(self), self.kwargs, {}), name=name)
+        check_may(request, need_of(self, request.method), target)
         brokers = form.validated_data.get("brokers")
         confirmed = read_confirmation(request, resource)
         if read_flag(request, "dry_run"):

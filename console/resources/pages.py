@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -14,10 +15,12 @@ from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.frame.access import Need, check_may, need_of, needs
 from console.frame.forms import TypedNameForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.permissions import Scope
+from console.frame.targets import target_of
 from console.gateway import AlreadyExists, NotAllowedNow, PreconditionFailed
 from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
 from console.resources import bulk, deletion, history
@@ -67,6 +70,7 @@ class ResourcePage(EditablePage):
 class CreatePage(ResourcePage):
     template = "resources/create.html"
     verb = "create"
+    access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         return self.form(self.resource.create_form(initial={"name": request.GET.get("name", "")}))
@@ -78,6 +82,8 @@ class CreatePage(ResourcePage):
         if not form.is_valid():
             return self.form(form, status=422)
         name, settings = form.cleaned_data["name"], form.settings()
+        target = replace(target_of(type(self), self.kwargs, {}), name=name)
+        check_may(request, need_of(self, request.method), target)
         try:
             with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
                 brokers = form.cleaned_data["brokers"]

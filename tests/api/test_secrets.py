@@ -22,7 +22,7 @@ AUDITED = "value-of-a-secret-4711"
 def secrets(staff: User, operator: User, settings: Settings) -> list[str]:
     """Secrets that must not appear after the first display or after configuration."""
     settings.REDIS_URL = f"redis://:{REDIS_PASSWORD}@127.0.0.1:1/0"
-    password = reset_password(operator)
+    password = reset_password(staff, operator)
     operator.refresh_from_db()
     facts, token = issue_token(staff, "t", Role.VIEWER, 1)
     before = {"secretKey": AUDITED, "nested": {"password": AUDITED}}

@@ -77,7 +77,7 @@ def test_a_role_is_changed_and_holds_at_once(staff: User, operator: User, local:
     assert theirs.get("/clusters/local/create-topic/").status_code == 403
     row = AuditRow.objects.get(action="user.role")
     assert (row.target, row.before, row.after) == (
-        "operator", {"role": "operator"}, {"role": "viewer"},
+        "operator", {"role": "operator", "roles": []}, {"role": "viewer", "roles": []},
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ TITLES = {
     13: "a message's journey: each attempt, retries, dead letter, transaction checks",
     14: "an empty trace is explained: off at client, off at broker, expired, failed",
     15: "analytics from Spark: produce-to-consume p50, p95, p99 by topic and group",
+    16: "roles: resource, action, names, cluster; deny by default on every route",
     17: "no answer holds a secret; a secret is shown once",
     18: "every write and every refusal in the audit list, never edited",
     19: "API tokens: scoped, expiring, revocable; throttled sign-in; list of sessions",

@@ -54,6 +54,13 @@ class Route:
         allowed = owner.http_method_names
         return tuple(it for it in METHODS if it in allowed and hasattr(owner, it))
 
+    @property
+    def arguments(self) -> dict[str, str]:
+        """Example arguments of the URL."""
+        declared = (part.split(">")[0] for part in self.pattern.split("<")[1:])
+        names = (each.rpartition(":")[2] for each in declared)
+        return {name: PRESENT.get(name, "0") for name in names}
+
     def path(self, arguments: Mapping[str, str] = PRESENT) -> str:
         path = self.pattern
         for part in path.split("<")[1:]:

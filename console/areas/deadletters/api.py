@@ -25,6 +25,8 @@ from console.areas.deadletters.sending import RESEND_ACTION, audit_details, coun
 from console.areas.deadletters.views import export_response
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.pages import only_readable
+from console.frame.permissions import Scope
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
@@ -74,10 +76,13 @@ def dealt_with(cluster: Cluster, held: Iterable[DeadLetterGroup]) -> Counter[str
 
 
 class DeadLetterGroupList(ClusterResource):
+    access_names = Scope.SOME
+
     @extend_schema(responses=serializers.DeadLetterGroupsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
         """All groups with dead letters, highest count first."""
-        answer = self.cluster.ask(questions.groups_with_dead_letters)
+        found = self.cluster.ask(questions.groups_with_dead_letters)
+        answer = only_readable(request, "deadletters", self.cluster, found, "group")
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names).value
         reasons = self.cluster.ask(newest_causes, names).value

@@ -23,7 +23,8 @@ from console.areas.messages.properties import property_rows
 from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
 from console.areas.traces.drawing import Step, steps
 from console.frame.access import Need, needs
-from console.frame.pages import ClusterPage, Crumb
+from console.frame.pages import ClusterPage, Crumb, only_readable
+from console.frame.permissions import Scope
 from console.gateway import NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
@@ -70,9 +71,11 @@ class GroupListPage(ClusterPage):
 
     template = "deadletters/list.html"
     part = "deadletters/list_rows.html"
+    access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        answer = self.cluster.ask(questions.groups_with_dead_letters)
+        found = self.cluster.ask(questions.groups_with_dead_letters)
+        answer = only_readable(request, "deadletters", self.cluster, found, "group")
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(clients_of, names)
         reasons = self.cluster.ask(newest_causes, names).value

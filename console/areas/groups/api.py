@@ -15,6 +15,8 @@ from console.api.paging import cut, list_parameters
 from console.api.views import ClusterResource, told_with
 from console.areas.groups import listing, serializers
 from console.areas.groups.resource import GROUP
+from console.frame.pages import only_readable
+from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
 from console.gateway.changes import etag_of
@@ -37,6 +39,7 @@ STACK = OpenApiParameter("stack", OpenApiTypes.BOOL, description="Include a thre
 
 class GroupList(ResourceList):
     resource = GROUP
+    access_names = Scope.SOME
 
     @extend_schema(
         parameters=list_parameters(listing.COLUMNS, SHOW), responses=serializers.GroupPageSerializer
@@ -52,7 +55,7 @@ class GroupList(ResourceList):
         if show and show not in listing.FILTERS:
             known = ", ".join(listing.FILTERS)
             raise ValidationError({"show": [_("Expected one of: %(known)s") % {"known": known}]})
-        answer = self.cluster.ask(group_rows)
+        answer = only_readable(request, "groups", self.cluster, self.cluster.ask(group_rows))
         query = TableQuery.read(params, listing.COLUMNS, default="name")
         rows = query.matching(answer.value)
         numbers, lines = listing.numbered(self.cluster, rows, query.ordered_by, show)

@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.areas.groups import listing
-from console.frame.pages import ClusterPage, Crumb
+from console.frame.pages import ClusterPage, Crumb, only_readable
+from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
 from console.gateway.dead_letters.causes import newest_cause
@@ -24,9 +25,10 @@ class GroupListPage(ClusterPage):
 
     template = "groups/list.html"
     part = "groups/list_rows.html"
+    access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        answer = self.cluster.ask(group_rows)
+        answer = only_readable(request, "groups", self.cluster, self.cluster.ask(group_rows))
         chosen = request.GET.get("show", "")
         query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
         numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)

@@ -17,6 +17,8 @@ from console.api.views import ClusterResource, told_with
 from console.areas.messages.body import view_body
 from console.areas.messages.forms import QUEUE_CHARS_MAX, SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
 from console.areas.messages.views import BodyDownload, found_message
+from console.frame.access import Need, check_may
+from console.frame.permissions import Scope, Target
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
 from console.gateway.messages.filters import BodyTest, FilterError, MessageFilter
 from console.gateway.messages.lookup import Index, find
@@ -124,6 +126,8 @@ FILTER = (
 
 
 class MessageList(ClusterResource):
+    access_query = "topic"
+
     @extend_schema(
         parameters=[
             TOPIC,
@@ -184,6 +188,8 @@ class FoundMessageList(ClusterResource):
 
 
 class MessageOne(ClusterResource):
+    access_names = Scope.SOME
+
     @extend_schema(
         parameters=[
             OpenApiParameter(
@@ -199,6 +205,7 @@ class MessageOne(ClusterResource):
         """A message with properties and body."""
         answer = self.cluster.ask(view, offset_msg_id)
         ref = found_message(answer, offset_msg_id)
+        check_may(request, Need.READ, Target("messages", cluster, ref.message.topic))
         form = request.query_params.get("form", "")
         context = {"form": form if form in BODY_FORMS else ""}
         body = MessageSerializer(ref, context=context).data
@@ -206,11 +213,15 @@ class MessageOne(ClusterResource):
 
 
 class MessageBody(ClusterResource):
+    access_names = Scope.SOME
+
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiResponse(bytes)})
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
         """The body as bytes, decompressed."""
         answer = self.cluster.ask(view, offset_msg_id)
-        return BodyDownload.file(found_message(answer, offset_msg_id))
+        ref = found_message(answer, offset_msg_id)
+        check_may(request, Need.READ, Target("messages", cluster, ref.message.topic))
+        return BodyDownload.file(ref)
 
 
 def filter_from(params: Mapping[str, Any]) -> MessageFilter:

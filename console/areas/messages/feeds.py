@@ -17,7 +17,6 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from console.areas.messages.forms import TailForm
@@ -30,19 +29,18 @@ TOO_MANY = 4429
 #: with the counts is sent every HEARTBEAT_S.
 SEND_EVERY_S = 0.1
 HEARTBEAT_S = 1.0
-QUERY_BYTES_MAX = 16 * 1024
 
 
 class TailFeed(ClusterFeed):
     """New messages of a topic, sent as soon as a tail has polled the topic."""
 
+    access_query = "topic"
     listener: Listener | None = None
     tail: Tail | None = None
     sending: asyncio.Task[None] | None = None
 
     async def joined(self) -> None:
-        query = self.scope.get("query_string", b"")[:QUERY_BYTES_MAX]
-        form = TailForm(QueryDict(query))
+        form = TailForm(self.query)
         if not form.is_valid():
             reasons = [f"{name}: {text}" for name, texts in form.errors.items() for text in texts]
             await self.refuse(INVALID_QUERY, " ".join(reasons))

@@ -93,7 +93,7 @@ class SendPage(ClusterPage):
             title=_("Send a message"),
             crumbs=[Crumb(_("Messages"), list_url(self)), Crumb(_("Send"))],
             form=form,
-            topics=[row.name for row in known_topics(self.cluster)],
+            topics=[row.name for row in known_topics(self.request, self.cluster)],
             trouble=trouble or unusable,
             status=status,
         )

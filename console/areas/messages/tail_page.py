@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from console.areas.messages.forms import RATE, TailForm
 from console.areas.messages.views import known_topics
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.permissions import Scope
 from console.gateway.messages.browse import queue_names
 from console.gateway.messages.filters import BodyTest
 
@@ -22,6 +23,7 @@ class TailPage(ClusterPage):
     """New messages of a topic."""
 
     template = "message/tail.html"
+    access_query, access_names = "topic", Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         is_submitted = "topic" in request.GET
@@ -30,7 +32,7 @@ class TailPage(ClusterPage):
         is_usable = is_submitted and form.is_valid()
         context: dict[str, Any] = {
             "form": form,
-            "topics": [row.name for row in known_topics(self.cluster)],
+            "topics": [row.name for row in known_topics(request, self.cluster)],
         }
         if is_usable:
             query = {name: request.GET[name] for name in ASKED_IN_ADDRESS if request.GET.get(name)}

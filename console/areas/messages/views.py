@@ -17,7 +17,9 @@ from django.utils.translation import gettext_lazy
 from console.areas.messages.body import BodyForm, preview, sent_body, view_body
 from console.areas.messages.forms import SPANS, BrowseForm, FindForm
 from console.areas.messages.properties import property_rows
-from console.frame.pages import ClusterPage, Crumb
+from console.frame.access import Need, check_may
+from console.frame.pages import ClusterPage, Crumb, only_readable
+from console.frame.permissions import Scope, Target
 from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotFound
 from console.gateway.messages.browse import browse, queue_names
 from console.gateway.messages.deliveries import deliveries
@@ -108,12 +110,13 @@ class MessageListPage(ClusterPage):
 
     template = "message/list.html"
     part = "message/list_rows.html"
+    access_query, access_names = "topic", Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         is_submitted = "topic" in request.GET
         form = BrowseForm(_as_form(request.GET) if is_submitted else None)
         is_usable = is_submitted and form.is_valid()
-        known = known_topics(self.cluster)
+        known = known_topics(request, self.cluster)
         context: dict[str, Any] = {
             "form": form,
             "find_form": FindForm(auto_id="find_%s"),
@@ -162,10 +165,10 @@ def _as_form(address: QueryDict) -> dict[str, str]:
     return {"body_test": BodyTest.TEXT.value} | {name: str(address[name]) for name in address}
 
 
-def known_topics(cluster: Cluster) -> Sequence[TopicRow]:
+def known_topics(request: HttpRequest, cluster: Cluster) -> Sequence[TopicRow]:
     """Topics for the suggestions of a field; empty when the cluster fails."""
     try:
-        return cluster.ask(topic_rows).value
+        return only_readable(request, "messages", cluster, cluster.ask(topic_rows)).value
     except GatewayError:
         return ()
 
@@ -202,10 +205,12 @@ class MessagePage(ClusterPage):
     """A stored message: position, properties, body, and delivery state by group."""
 
     template = "message/detail.html"
+    access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
         ref = stored_message(self, offset_msg_id)
         message = ref.message
+        check_may(request, Need.READ, Target("messages", cluster, message.topic))
         body = view_body(message, request.GET.get("form", BodyForm.TREE))
         return self.show(
             title=message.msg_id,
@@ -229,8 +234,12 @@ class MessagePage(ClusterPage):
 class BodyDownload(ClusterPage):
     """Download of the body: decompressed if compressed, otherwise byte for byte."""
 
+    access_names = Scope.SOME
+
     def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
-        return self.file(stored_message(self, offset_msg_id))
+        ref = stored_message(self, offset_msg_id)
+        check_may(request, Need.READ, Target("messages", cluster, ref.message.topic))
+        return self.file(ref)
 
     @staticmethod
     def file(ref: MessageRef) -> HttpResponse:

@@ -46,7 +46,7 @@ class DelayedListPage(ClusterPage):
             form=form,
             answer=answer,
             rows=answer.value.rows,
-            topics=[row.name for row in known_topics(self.cluster)][:TOPICS_OFFERED_MAX],
+            topics=[row.name for row in known_topics(request, self.cluster)][:TOPICS_OFFERED_MAX],
             no_cancel=listing.NO_CANCEL,
             is_filtered=bool(query),
             chosen_level=wanted.level,

@@ -22,6 +22,8 @@ from console.areas.topics.serializers import (
     TopicSerializer,
     lines_body,
 )
+from console.frame.pages import only_readable
+from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import Answer
 from console.gateway.changes import etag_of
@@ -35,6 +37,7 @@ TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
 
 class TopicList(ResourceList):
     resource = TOPIC
+    access_names = Scope.SOME
 
     @extend_schema(parameters=list_parameters(listing.COLUMNS, TYPE), responses=TopicPageSerializer)
     def get(self, request: Request, cluster: str) -> Response:
@@ -48,7 +51,7 @@ class TopicList(ResourceList):
         if kind and kind not in listing.KINDS:
             known = ", ".join(listing.KINDS)
             raise ValidationError({"type": [_("Expected one of: %(known)s") % {"known": known}]})
-        answer = self.cluster.ask(topic_rows)
+        answer = only_readable(request, "topics", self.cluster, self.cluster.ask(topic_rows))
         query = TableQuery.read(params, listing.COLUMNS, default="name")
         found = query.matching(listing.of_kind(answer.value, kind))
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)

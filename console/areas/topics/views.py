@@ -5,7 +5,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.areas.topics import listing
-from console.frame.pages import ClusterPage, Crumb
+from console.frame.pages import ClusterPage, Crumb, only_readable
+from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import merge_failures
 from console.gateway.groups.topic_groups import groups_reading
@@ -20,9 +21,10 @@ class TopicListPage(ClusterPage):
 
     template = "topics/list.html"
     part = "topics/list_rows.html"
+    access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        answer = self.cluster.ask(topic_rows)
+        answer = only_readable(request, "topics", self.cluster, self.cluster.ask(topic_rows))
         kind = request.GET.get("type", "")
         query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
         found = query.matching(listing.of_kind(answer.value, kind))

@@ -12,8 +12,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.environment import ClusterMark
-from console.frame.pages import ClusterPage, Crumb, Page, readable_clusters
-from console.frame.permissions import Scope
+from console.frame.access import Need, needs
+from console.frame.areas import areas
+from console.frame.pages import ClusterPage, Crumb, Page, may_enter, readable_clusters
 from console.gateway import Answer, Cluster, GatewayError
 from console.gateway.brokers.listing import (
     BrokerDetail,
@@ -48,20 +49,35 @@ class ClusterCard:
         return "partly" if self.answer.failures else "up"
 
 
+@needs(Need.SIGNED_IN)
 class HomePage(Page):
-    """All clusters; with a single cluster, redirects to the overview of the cluster."""
+    """The readable clusters; with a single one, redirects to the overview of the cluster.
+
+    Without a readable cluster, redirects to the first page that the user may open.
+    """
 
     template = "clusters/home.html"
-    access_clusters = Scope.SOME
 
     def get(self, request: HttpRequest) -> HttpResponse:
         clusters = readable_clusters(request.user)
+        if not clusters and (first := _first_page(request)):
+            return redirect(first)
         if len(clusters) == 1:
             return redirect("clusters:overview", cluster=clusters[0].name)
         # In parallel: the page waits for the slowest cluster, not for the sum of all timeouts.
         with ThreadPoolExecutor(PARALLEL_CLUSTERS_MAX) as pool:
             cards = list(pool.map(_card, clusters))
         return self.show(title=_("Clusters"), cards=cards)
+
+
+def _first_page(request: HttpRequest) -> str | None:
+    pages = (
+        area.start_url(name)
+        for name in settings.CONSOLE_CLUSTERS
+        for area in areas()
+        if area.in_navigation and not area.parent and may_enter(request.user, area, name)
+    )
+    return next((page for page in pages if page), None)
 
 
 def _card(cluster: Cluster) -> ClusterCard:

@@ -14,7 +14,7 @@ from console.audit.recording import audited
 from console.frame.tables import SEARCH_CHARS_MAX
 from console.services.exports import export_job, tables
 from console.services.exports.serializers import ExportFileSerializer, ExportStartedSerializer
-from console.services.exports.views import START_ACTION
+from console.services.exports.views import START_ACTION, check_table, table_named
 
 NAME_CHARS_MAX = 64
 
@@ -73,6 +73,7 @@ class TableExports(ClusterResource):
         serializer = TableExportSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         inputs = dict(serializer.validated_data)
+        check_table(request, cluster, table_named(inputs["table"]))
         with audited(request, START_ACTION, cluster=cluster, target=inputs["table"]) as entry:
             job = export_job.begin(self.cluster, inputs, by=request.user)
             entry.after = {"job": job.pk, **inputs}

@@ -10,11 +10,14 @@ from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
+from rest_framework.request import Request
 
 from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.frame.access import Need, check_may, needs
+from console.frame.areas import areas
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.permissions import Target
 from console.frame.tables import SEARCH_CHARS_MAX, TableQuery
 from console.gateway import NotFound
 from console.services.exports import export_job, tables
@@ -95,10 +98,13 @@ class TablePage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
         exported = table_named(table)
+        check_table(request, cluster, exported)
         return self.form(TableForm(exported, initial_values(exported, request.GET)))
 
     def post(self, request: HttpRequest, cluster: str, table: str) -> HttpResponse:
-        form = TableForm(table_named(table), request.POST)
+        exported = table_named(table)
+        check_table(request, cluster, exported)
+        form = TableForm(exported, request.POST)
         if not form.is_valid():
             return self.form(form)
         inputs = form.job_inputs()
@@ -131,6 +137,13 @@ class TablePage(ClusterPage):
 
     def found(self, table: Table, inputs: Mapping[str, Any]) -> Found:
         return table.found(self.cluster, Asked(inputs["q"], inputs["filter"], inputs["ordering"]))
+
+
+def check_table(request: HttpRequest | Request, cluster: str, table: Table) -> None:
+    """Raise PermissionDenied without the right to read the whole list."""
+    namespace = table.page.partition(":")[0]
+    resource = next((area.resource for area in areas() if area.label == namespace), "")
+    check_may(request, Need.READ, Target(resource, cluster))
 
 
 def table_named(name: str) -> Table:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
 
-from console.frame.access import Need, may
+from console.frame.access import Need, may, readable_names
 from console.frame.areas import areas
 from console.frame.pages import may_enter
 from console.frame.permissions import Scope, Target
@@ -75,14 +75,17 @@ def search(request: Asker, cluster: Cluster, text: str) -> SearchResult:
     try:
         answer = cluster.ask(names)
         failures = answer.failures
-        entries += _named("topic", answer.value.topics, text, cluster, "topics:detail", "topic")
-        entries += _named("group", answer.value.groups, text, cluster, "groups:detail", "group")
-        entries += _named(
-            "broker", answer.value.brokers, text, cluster, "clusters:broker", "broker"
-        )
-        entries += _about_topic(request, cluster, answer.value.topics, text)
+        for kind, resource, view, known in (
+            ("topic", "topics", "topics:detail", answer.value.topics),
+            ("group", "groups", "groups:detail", answer.value.groups),
+            ("broker", "clusters", "clusters:broker", answer.value.brokers),
+        ):
+            test = readable_names(request.user, resource, cluster.name)
+            entries += _named(kind, [*filter(test, known)], text, cluster, view, kind)
+        test = readable_names(request.user, "messages", cluster.name)
+        entries += _about_topic(request, cluster, [*filter(test, answer.value.topics)], text)
         if is_exact_reference(text):
-            entries = [*_messages(cluster, text), *entries]
+            entries = [*_messages(cluster, text, test), *entries]
     except GatewayError as lost:
         trouble = str(lost.detail)
     entries += [entry for entry in own if matches(entry.title, text)]
@@ -133,7 +136,7 @@ def _about_topic(request: Asker, cluster: Cluster, topics: Sequence[str], text: 
     return []
 
 
-def _messages(cluster: Cluster, text: str) -> list[Entry]:
+def _messages(cluster: Cluster, text: str, test: Callable[[str], bool]) -> list[Entry]:
     refs = cluster.ask(find, text).value.refs[:ENTRIES_OF_KIND_MAX]
     return [
         Entry(
@@ -147,6 +150,7 @@ def _messages(cluster: Cluster, text: str) -> list[Entry]:
             f":{ref.message.queue_offset}",
         )
         for ref in refs
+        if test(ref.message.topic)
     ]
 
 

@@ -9,10 +9,10 @@ connection.
 """
 
 from typing import Any
-from urllib.parse import parse_qsl
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
+from django.http import QueryDict
 
 from console.frame.access import Need, may
 from console.frame.targets import target_of
@@ -23,19 +23,22 @@ NOT_ALLOWED = 4403
 NOT_FOUND = 4404
 TOO_LONG = 1009
 HEARD_BYTES_MAX = 4_096
+QUERY_BYTES_MAX = 16 * 1024
 
 
 class Feed(AsyncJsonWebsocketConsumer):
     """Subclasses override `opened`, and `closed` to release resources."""
 
     need = Need.READ
+    query: QueryDict
 
     async def connect(self) -> None:
         # Accept first: a browser does not learn the close code of a refused handshake.
         await self.accept()
         # The role is in the database; a query would block the event loop.
-        query = dict(parse_qsl(self.scope.get("query_string", b"").decode("latin-1")))
-        target = target_of(type(self), self.scope["url_route"]["kwargs"], query)
+        # The feed reads the same query as the access check.
+        self.query = QueryDict(self.scope.get("query_string", b"")[:QUERY_BYTES_MAX])
+        target = target_of(type(self), self.scope["url_route"]["kwargs"], self.query)
         user = self.scope.get("user")
         if not await database_sync_to_async(may)(user, self.need, target):
             signed_in = user is not None and user.is_authenticated and user.is_active

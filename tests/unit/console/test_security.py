@@ -32,6 +32,7 @@ WRITES = {*READS, Need.WRITE}
         (None, {Need.OPEN}),
         (AnonymousUser(), {Need.OPEN}),
         (user(), READS),
+        (user(Role.NONE), {Need.OPEN, Need.SIGNED_IN}),
         (user(Role.VIEWER), READS),
         (user(Role.OPERATOR), WRITES),
         (user(Role.ADMINISTRATOR), {*Need}),

@@ -1,0 +1,124 @@
+"""Roles that administrators define: names for lists of permissions, in Django's database.
+
+Nobody gives rights that he does not have: the permissions of a created, changed or assigned role,
+and those of an account that is changed, must be covered by the permissions of the caller.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AnonymousUser, User
+from django.db import IntegrityError, transaction
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+
+from console.accounts.models import CustomRole
+from console.frame.access import Held, held_by, layers_of
+from console.frame.permissions import Action, Permission, Target, not_covered
+from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
+
+ROLES_MAX = 200
+ROLES_PER_USER_MAX = 20
+ROLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: Names that would be mistaken for the built-in roles.
+RESERVED = frozenset({"viewer", "operator", "administrator", "none"})
+#: Maximum number of permissions in an error message.
+BEYOND_SHOWN_MAX = 10
+
+Caller = User | AnonymousUser
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """An account that may do something, and the role and permission that allow it."""
+
+    username: str
+    held: Held
+
+
+def role_named(name: str) -> CustomRole:
+    found = CustomRole.objects.filter(name=name).first()
+    if found is None:
+        raise NotFound(_("There is no such role."))
+    return found
+
+
+def create_role(
+    by: Caller, name: str, description: str, permissions: Sequence[Permission]
+) -> CustomRole:
+    if not ROLE_NAME.fullmatch(name) or name.lower() in RESERVED:
+        raise Unusable(
+            _("A role's name has 1 to 64 letters, digits, “.”, “_” or “-”, and is not built-in.")
+        )
+    if CustomRole.objects.count() >= ROLES_MAX:
+        raise NotAllowedNow(format_lazy(_("There are {count} roles already."), count=ROLES_MAX))
+    check_held(by, permissions)
+    texts = [str(each) for each in permissions]
+    taken = AlreadyExists(format_lazy(_("There is a role “{name}”."), name=name))
+    if CustomRole.objects.filter(name__iexact=name).exists():
+        raise taken
+    try:
+        with transaction.atomic():
+            return CustomRole.objects.create(name=name, description=description, permissions=texts)
+    except IntegrityError:
+        raise taken from None
+
+
+def change_role(
+    by: Caller, role: CustomRole, description: str, permissions: Sequence[Permission]
+) -> None:
+    """Change a role; the caller must hold the permissions before and after the change."""
+    check_held(by, [*role.parsed, *permissions])
+    role.description, role.permissions = description, [str(each) for each in permissions]
+    role.save(update_fields=["description", "permissions"])
+
+
+def delete_role(by: Caller, role: CustomRole) -> None:
+    check_held(by, role.parsed)
+    role.delete()
+
+
+def assign(by: Caller, user: User, roles: Sequence[CustomRole]) -> None:
+    """Give the account exactly these roles beside the built-in role."""
+    if len(roles) > ROLES_PER_USER_MAX:
+        most = format_lazy(_("An account has {count} roles at most."), count=ROLES_PER_USER_MAX)
+        raise Unusable(most)
+    check_not_above(by, user)
+    check_held(by, [each for role in roles for each in role.parsed])
+    user.profile.roles.set(roles)
+    user.profile.__dict__.pop("custom_permissions", None)
+
+
+def check_held(by: Caller, permissions: Iterable[Permission]) -> None:
+    """Raise NotAllowedNow for permissions that the caller does not hold."""
+    wanted = tuple(permissions)
+    for layer in layers_of(by) or [()]:
+        if beyond := not_covered(wanted, layer):
+            listed = ", ".join(str(each) for each in beyond[:BEYOND_SHOWN_MAX])
+            raise NotAllowedNow(
+                format_lazy(
+                    _("You do not have these permissions yourself: {permissions}"),
+                    permissions=listed,
+                ),
+                hint=_("An administrator with these permissions can do this."),
+            )
+
+
+def check_not_above(by: Caller, user: User) -> None:
+    """Raise NotAllowedNow for an account with permissions that the caller does not hold.
+
+    Otherwise a new password or a role would give the caller the rights of the account.
+    """
+    check_held(by, [each.permission for each in held_by(user)])
+
+
+def who_may(action: Action, target: Target) -> list[Holder]:
+    """Return the enabled accounts that may do this, with the first permission that allows it."""
+    users = User.objects.filter(is_active=True).select_related("profile")
+    holders = []
+    for user in users.prefetch_related("profile__roles").order_by("username"):
+        reason = next((h for h in held_by(user) if h.permission.allows(action, target)), None)
+        if reason is not None:
+            holders.append(Holder(user.get_username(), reason))
+    return holders

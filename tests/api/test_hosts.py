@@ -12,7 +12,7 @@ from tests.support.cluster import Cluster
 from tests.support.console_program import ConsoleProgram
 from tests.support.sockets import Socket
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 REBOUND = {"host": "rebound.example"}
 

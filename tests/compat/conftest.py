@@ -331,10 +331,12 @@ def version(request: pytest.FixtureRequest, record_property: Callable[[str, obje
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder as `compat`; the first Rust test waits for a long build."""
+    """Mark all tests of this folder as `compat`; the first test of a client waits for a build."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker("compat")
             if "[rust" in item.name:
                 item.add_marker(pytest.mark.timeout(installing.RUST_SECONDS_MAX + 120))
+            elif item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 120))

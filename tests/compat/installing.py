@@ -29,16 +29,16 @@ GO_MODULE = "github.com/apache/rocketmq-client-go/v2"
 GO_VERSION = "v2.1.2"
 RUST_CRATE = "rocketmq-client-rust"
 RUST_VERSION = "1.0.0"
-INSTALL_SECONDS_MAX = 100
+INSTALL_SECONDS_MAX = 300
 
 #: The newest broker of each major version on Maven Central, which has no broker of 4.9.8.
 JAVA_BROKER_VERSIONS = ("4.9.7", "5.3.3")
 #: Timeout of a Go build, seconds: the first one fetches modules and compiles the standard library.
-GO_SECONDS_MAX = 280
+GO_SECONDS_MAX = 560
 #: Timeout of a Rust build, seconds: the first build compiles 300 crates, 2.5 minutes on two cores.
-RUST_SECONDS_MAX = 560
+RUST_SECONDS_MAX = 900
 #: Timeout of a Maven run, seconds: the first run fetches some hundred files.
-MAVEN_SECONDS_MAX = 280
+MAVEN_SECONDS_MAX = 560
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -12,6 +12,7 @@ from console.gateway import gateway
 from core_broker.client import Credentials
 from tests.api.conftest import Api, browser
 from tests.api.conftest import staff as staff  # noqa: PLC0414 - a fixture of these tests too
+from tests.compat import installing
 from tests.compat.test_client_on_java import (
     ACCESS_KEY,
     SECRET_KEY,
@@ -19,7 +20,11 @@ from tests.compat.test_client_on_java import (
     java_cluster,
 )
 
-pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.must_beat(1),
+    pytest.mark.must_beat(22),
+    pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200),
+]
 
 ACCOUNTS = "/acl-accounts"
 WHITE = "/acl-white-list"

@@ -20,7 +20,11 @@ from tests.compat.test_client_on_java import (
     java_cluster,
 )
 
-pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.must_beat(1),
+    pytest.mark.must_beat(22),
+    pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200),
+]
 
 _AUTHORIZATION = "org.apache.rocketmq.auth.authorization.provider"
 USERS = "/acl-users"

@@ -22,7 +22,7 @@ from tests.api.traffic import Traffic, poll
 from tests.compat import installing
 from tests.compat.test_client_on_java import java_cluster, registered
 
-pytestmark = [pytest.mark.must_beat(10), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.must_beat(10), pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200)]
 
 #: Timeout of a poll, seconds: online Java consumers reset their offsets after a notification.
 WAIT_S = 90.0

@@ -18,7 +18,11 @@ from tests.api.traffic import Traffic, poll
 from tests.compat import installing
 from tests.compat.test_client_on_java import java_cluster, registered
 
-pytestmark = [pytest.mark.must_beat(1), pytest.mark.must_beat(22), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.must_beat(1),
+    pytest.mark.must_beat(22),
+    pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200),
+]
 
 #: Timeout of a poll, seconds: Java brokers persist and register every few seconds.
 WAIT_S = 90.0

@@ -24,7 +24,7 @@ from tests.compat.test_inventory_on_java import API, HOME, MINUS_ONE, WAIT_S, ap
 
 pytestmark = [
     pytest.mark.must_beat(1),
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200),
     pytest.mark.django_db(transaction=True),
 ]
 

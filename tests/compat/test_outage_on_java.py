@@ -15,7 +15,7 @@ from tests.compat import installing
 from tests.compat.test_client_on_java import java_cluster, registered
 from tests.support.processes import running_children
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 200)
 
 
 def kill_broker() -> None:

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 TIMEOUT_S = 60
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(400)
 
 
 def run(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:

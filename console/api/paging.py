@@ -17,7 +17,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 
-from console.frame.tables import Columns, Named, TableQuery, compare_values
+from console.frame.tables import Columns, Named, TableQuery, compare_values, sort_value
 
 R = TypeVar("R", bound=Named)
 
@@ -101,7 +101,7 @@ def _start(query: TableQuery[R], ordered: Sequence[R], after: tuple[Any, str]) -
             sign = compare_values(_value(query, row), value, query.descending)
         except TypeError:
             raise ValidationError({"cursor": [_("Not a cursor of this list.")]}) from None
-        if sign > 0 or (sign == 0 and row.name > name):
+        if sign > 0 or (sign == 0 and sort_value(row.name) > sort_value(name)):
             high = middle
         else:
             low = middle + 1

@@ -29,6 +29,7 @@ from rest_framework.request import Request
 
 from console.frame.access import Need, may, readable_names, role_of
 from console.frame.areas import AreaConfig, areas
+from console.frame.column_choice import ColumnChoice
 from console.frame.permissions import Scope, Target
 from console.frame.targets import target_of
 from console.gateway import Answer, BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
@@ -54,16 +55,25 @@ class Page(View):
 
     template: ClassVar[str]
     part: ClassVar[str] = ""
+    #: Label of the area in the navigation, for a page in the frame of another area.
+    area: ClassVar[str] = ""
 
     def show(
         self, *, title: str, crumbs: Sequence[Crumb] | None = None, status: int = 200, **more: Any
     ) -> HttpResponse:
-        """Render the page, or `part` for htmx; `crumbs` defaults to the title."""
+        """Render the page, or `part` for htmx; `crumbs` defaults to the title.
+
+        A `ColumnChoice` as `choice` has the columns of the page's list; a choice in the address is
+        remembered.
+        """
         partial = bool(self.part) and bool(getattr(self.request, "htmx", False))
         template = self.part if partial else self.template
         shown_crumbs = [Crumb(title)] if crumbs is None else crumbs
         context = {**self.shared_context(), "title": title, "crumbs": shown_crumbs, **more}
         response = render(self.request, template, context, status=status)
+        choice = more.get("choice")
+        if isinstance(choice, ColumnChoice):
+            choice.remember(response)
         patch_vary_headers(response, ["HX-Request"])
         return response
 
@@ -102,6 +112,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
     match = request.resolver_match
     cluster = _cluster_of(request)
     here = match.app_names[0] if match and match.app_names else ""
+    here = getattr(getattr(match and match.func, "view_class", None), "area", "") or here
     user = getattr(request, "user", None)
     visible = [area for area in areas() if may_enter(user, area, cluster)]
     target = target_of(match.func, match.kwargs, request.GET) if match else Target("")

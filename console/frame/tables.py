@@ -11,16 +11,20 @@ A list declares columns once:
     ordered = query.ordered(rows)      # for the API, which paginates by cursor
 
 Unknown values (None) come last in either direction, and rows with equal values in order of name, so
-that two calls give the same order. The URL holds the complete state of a list.
+that two calls give the same order. Texts are ordered without regard to case. The URL holds the
+complete state of a list.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Generic, Protocol, TypeVar
 
+from django.http import HttpRequest
 from django.utils.functional import cached_property
+
+from console.frame.column_choice import ColumnChoice, read_choice
 
 PAGE_SIZE = 50
 SEARCH_CHARS_MAX = 255
@@ -38,13 +42,17 @@ N = TypeVar("N", bound=Named)
 # Without slots: a frozen generic with slots cannot be made as Column[Row](…) in Python 3.11.
 @dataclass(frozen=True)
 class Column(Generic[R]):
-    """One column; a column without `key` is not sortable."""
+    """One column; a column without `key` is not sortable.
+
+    A page shows an `optional` column only when the user has chosen the column.
+    """
 
     name: str
     title: Any
     key: Callable[[R], Any] | None = None
     numeric: bool = False
     hint: Any = ""
+    optional: bool = False
 
 
 class Columns(Generic[R]):
@@ -77,6 +85,15 @@ class TableQuery(Generic[R]):
     ordering: str
     number: int
     size: int = PAGE_SIZE
+    choice: ColumnChoice | None = None
+
+    @classmethod
+    def of_page(
+        cls, request: HttpRequest, columns: Columns[R], *, table: str, default: str
+    ) -> "TableQuery[R]":
+        """Parse the address of a page, with the columns that the user has chosen for `table`."""
+        query = cls.read(request.GET, columns, default=default)
+        return replace(query, choice=read_choice(request, table, columns))
 
     @classmethod
     def read(
@@ -107,7 +124,7 @@ class TableQuery(Generic[R]):
         """Return the sorted rows; thousands of rows take a few milliseconds."""
         column = self.columns.sortable(self.ordered_by)
         key = column.key if column is not None and column.key is not None else _name
-        valued = [(key(row), row) for row in sorted(rows, key=_name)]
+        valued = [(sort_value(key(row)), row) for row in sorted(rows, key=_name)]
         known = [pair for pair in valued if pair[0] is not None]
         # The sort is stable, also with reverse=True.
         known.sort(key=_first, reverse=self.descending)
@@ -133,6 +150,10 @@ class TablePage(Generic[R]):
     pages: int
 
     @property
+    def names(self) -> list[str]:
+        return [row.name for row in self.rows]
+
+    @property
     def before(self) -> int:
         return self.number - 1
 
@@ -149,10 +170,18 @@ class TablePage(Generic[R]):
         return min(self.number * self.query.size, self.total)
 
     @cached_property
+    def shows(self) -> dict[str, bool]:
+        """Whether the page shows a column, by column name; empty: all columns."""
+        choice = self.query.choice
+        return choice.shown if choice is not None else {}
+
+    @cached_property
     def heads(self) -> "list[Head]":
         """Column heads; a click on the current sort column reverses the order."""
         heads = []
         for column in self.query.columns:
+            if not self.shows.get(column.name, True):
+                continue
             here = column.name == self.query.ordered_by
             down = here and self.query.descending
             turn = ("" if down else "-") if here else ("-" if column.numeric else "")
@@ -175,7 +204,7 @@ def compare_values(one: Any, other: Any, descending: bool) -> int:
     """Compare two values of a column; None is last in either direction."""
     if one is None or other is None:
         return (one is None) - (other is None)
-    sign = _three_way(one, other)
+    sign = _three_way(sort_value(one), sort_value(other))
     return -sign if descending else sign
 
 
@@ -183,8 +212,13 @@ def _three_way(one: Any, other: Any) -> int:
     return (one > other) - (one < other)
 
 
-def _name(row: Named) -> str:
-    return row.name
+def sort_value(value: Any) -> Any:
+    """Return the sort key of a column's value: texts without regard to case, ties by code point."""
+    return (value.casefold(), value) if isinstance(value, str) else value
+
+
+def _name(row: Named) -> Any:
+    return sort_value(row.name)
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

@@ -71,6 +71,12 @@
         menu.querySelector("summary").focus();
       }
     }
+    const tab = event.target.closest(".tabs a");
+    if (tab && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+      const tabs = [...tab.parentElement.querySelectorAll("a")];
+      const step = event.key === "ArrowRight" ? 1 : -1;
+      tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length].focus();
+    }
     const typing = event.target.closest("input, textarea, select");
     if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
       const search = document.querySelector('[data-focus="/"]');

@@ -56,7 +56,7 @@ def test_one_client_of_each_kind(api: Api, traffic: Traffic, producer: str, page
 
         (of_group,) = poll(numbers)
         assert -1 not in of_group.values()
-        text = page.get(f"{HOME}/clients/?q={group}").content.decode()
+        text = page.get(f"{HOME}/clients/?q={group}&columns=accounts").content.decode()
         assert consumer["client_id"] in text
         assert NO_ACCOUNT in text
         detail = reverse("clients:detail", args=["local", consumer["client_id"]])

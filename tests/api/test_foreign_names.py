@@ -67,7 +67,7 @@ def foreign(traffic: Traffic) -> Iterator[Foreign]:
 
 def test_no_page_fails_while_such_a_client_is_connected(page: Client, foreign: Foreign) -> None:
     poll(lambda: "~2F..~2F" in page.get(f"{HOME}/clients/").content.decode())
-    group_page = f"{HOME}/groups/{foreign.configured}/"
+    group_page = f"{HOME}/groups/{foreign.configured}/consumers/"
     poll(lambda: "~2F..~2F" in page.get(group_page).content.decode())
     waiting, seen = deque(f"{HOME}/{name}" for name in LISTS), set[str]()
     failed = {}

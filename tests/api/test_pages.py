@@ -74,11 +74,14 @@ def all_pages(topic: str, group: str) -> list[str]:
         f"{HOME}/name-servers/",
         f"{HOME}/topics/",
         f"{HOME}/topics/{topic}/",
+        *(f"{HOME}/topics/{topic}/{tab}/" for tab in ("messages", "consumers", "queues")),
+        *(f"{HOME}/topics/{topic}/{tab}/" for tab in ("configuration", "permissions")),
         f"{HOME}/topics/{topic}/edit/",
         f"{HOME}/topics/{topic}/delete/",
         f"{HOME}/create-topic/",
         f"{HOME}/groups/",
         f"{HOME}/groups/{group}/",
+        *(f"{HOME}/groups/{group}/{tab}/" for tab in ("queues", "consumers", "configuration")),
         f"{HOME}/groups/{group}/edit/",
         f"{HOME}/groups/{group}/delete/",
         f"{HOME}/create-group/",
@@ -139,7 +142,7 @@ def test_permissions_are_shown_in_words_and_number(
     page: Client, traffic: Traffic, perm: int, words: str
 ) -> None:
     topic = traffic.topic("perm", perm=perm)
-    text = shown(page, f"{HOME}/topics/{topic}/", ">Brokers</h2>")
+    text = shown(page, f"{HOME}/topics/{topic}/configuration/", ">Brokers</h2>")
     assert f"{words} <b>{perm}</b>" in text
     assert f"{words} <b>{perm}</b>" in html(page, f"{HOME}/topics/?q={topic}")
 
@@ -252,7 +255,7 @@ def test_a_group_is_created_edited_and_deleted(page: Client, traffic: Traffic) -
     }
     answer = page.post(f"{HOME}/create-group/", form)
     assert answer.status_code == 302, answer.content
-    assert "No committed offsets" in html(page, f"{HOME}/groups/{name}/")
+    assert "No committed offsets" in html(page, f"{HOME}/groups/{name}/queues/")
 
     edit = f"{HOME}/groups/{name}/edit/"
     etag = re.search(r'name="etag" value="([0-9a-f]+)"', html(page, edit))
@@ -276,7 +279,8 @@ def test_a_group_and_its_client(page: Client, traffic: Traffic) -> None:
     traffic.send(topic, 2)
     with traffic.consumer(group, topic):
         path = f"{HOME}/groups/{group}/"
-        text = shown(page, path, "/clients/", topic)
+        text = shown(page, f"{path}queues/", "/clients/", topic)
+        assert "/clients/" in html(page, f"{path}consumers/")
         link = re.search(rf'href="({re.escape(path)}clients/[^"]+)"', text)
         assert link is not None
         client = html(page, link[1])

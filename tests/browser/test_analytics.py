@@ -89,7 +89,9 @@ def test_figures_charts_and_what_leads_on(seen: Page, console: str) -> None:
     page.goto(f"{console}slow/?{RANGE}")
     expect(page.locator("#slow-table")).to_contain_text("5.0 s")
     page.locator("#never-table").get_by_role("link", name="AC11000200").focus()
-    page.get_by_role("navigation", name="Analytics").get_by_role("link", name="Topology").click()
+    page.get_by_role("navigation", name="Analytics").get_by_role(
+        "link", name="Message flow"
+    ).click()
     expect(page.locator(".graph-line")).to_have_count(2)
     expect(page.locator("#edges-table")).to_contain_text("billing")
 

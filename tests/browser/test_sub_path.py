@@ -47,7 +47,7 @@ def test_every_page_works_below_a_prefix(
         assert address is not None
         assert address.startswith("/mq/"), address
         page.goto(f"{console.url}{address.removeprefix('/mq')}")
-    page.goto(console.page("topics/"))
+    page.goto(console.page("topics/?type=system"))
     page.get_by_role("link", name=re.compile("TBW102|SCHEDULE_TOPIC_XXXX")).first.click()
     assert "/mq/clusters/local/topics/" in page.url
     page.screenshot(path=tmp_path / "below.png")

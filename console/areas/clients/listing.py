@@ -22,8 +22,9 @@ COLUMNS: Columns[ConnectedClient] = Columns(
         _("Account"),
         lambda client: client.accounts,
         hint=_("User or access key that signs the requests of the client"),
+        optional=True,
     ),
-    Column("protocol", _("Protocol"), lambda client: client.protocol),
+    Column("protocol", _("Protocol"), lambda client: client.protocol, optional=True),
     Column("language", _("Language"), lambda client: client.language),
     Column("version", _("Version"), lambda client: client.version),
     Column(

@@ -23,11 +23,12 @@ class ClientListPage(ClusterPage):
         answer = self.cluster.ask(all_clients)
         clients = answer.value.clients
         role = request.GET.get("role", "")
-        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        query = TableQuery.of_page(request, listing.COLUMNS, table="clients", default="name")
         return self.show(
             title=_("Clients"),
             answer=answer,
             page=query.page(listing.passing(clients, role, query.search)),
+            choice=query.choice,
             role=role if role in listing.ROLES else "",
             chips=listing.chips(clients),
             all_count=len(clients),
@@ -59,6 +60,8 @@ class ProducerListPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(producer_groups)
-        query = TableQuery.read(request.GET, listing.PRODUCER_COLUMNS, default="name")
+        query = TableQuery.of_page(
+            request, listing.PRODUCER_COLUMNS, table="producers", default="name"
+        )
         page = query.page(query.matching(answer.value))
-        return self.show(title=_("Producers"), answer=answer, page=page)
+        return self.show(title=_("Producers"), answer=answer, page=page, choice=query.choice)

@@ -94,6 +94,7 @@ class GroupListPage(ClusterPage):
             answer=answer,
             failures=merge_failures(answer.failures, clients.failures),
             lines=lines,
+            groups=names,
             total=sum(each.count or 0 for each in answer.value),
         )
 

@@ -1,6 +1,8 @@
 """Pages of groups and clients. `console.resources.pages` has the pages that change groups."""
 
+from collections.abc import Sequence
 from itertools import groupby
+from typing import Any, ClassVar
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -10,12 +12,13 @@ from console.areas.groups import listing
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
-from console.gateway import merge_failures
+from console.gateway import BrokerFailure, merge_failures
 from console.gateway.dead_letters.causes import newest_cause
 from console.gateway.dead_letters.summary import summary
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.gateway.groups.progress import GroupQueue, progress_of, queue_progress, with_owners
+from console.resources import history
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -30,7 +33,7 @@ class GroupListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = only_readable(request, "groups", self.cluster, self.cluster.ask(group_rows))
         chosen = request.GET.get("show", "")
-        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
+        query = TableQuery.of_page(request, listing.COLUMNS, table="groups", default="name")
         numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)
         page = query.page(query.matching(listing.passing(lines, chosen)))
         numbers.fill(page.rows)
@@ -41,42 +44,94 @@ class GroupListPage(ClusterPage):
             failures=told.failures,
             page=page,
             left_out=numbers.left_out,
+            choice=query.choice,
             chosen=chosen if chosen in listing.FILTERS else "",
             chips=listing.chips(lines, complete=numbers.all_known),
             all_count=len(listing.passing(lines, "")),
         )
 
 
-class GroupPage(ClusterPage):
-    """A group: offsets by queue, clients, subscriptions, settings."""
+class GroupTab(ClusterPage):
+    """A page of one group, in the frame with the tabs; `tab` is the name of the tab."""
 
-    template = "groups/detail.html"
-    part = "groups/detail_live.html"
+    tab: ClassVar[str]
 
-    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+    def show_tab(self, *failures: Sequence[BrokerFailure], **more: Any) -> HttpResponse:
+        cluster, group = self.cluster.name, self.kwargs["group"]
         settings = self.cluster.ask(group_settings, group)
-        queues, queue_failures = self.ask_if_up(queue_progress, group)
-        clients, client_failures = self.ask_if_up(group_clients, group)
-        owners, _owner_failures = self.ask_if_up(queue_owners, group)
-        letters, letter_failures = self.ask_if_up(summary, group)
-        why, _why_failures = self.ask_if_up(newest_cause, group) if letters else (None, ())
-        held = with_owners(queues or (), owners or {})
+        members, member_failures = self.ask_if_up(group_clients, group)
         return self.show(
             title=group,
             crumbs=[Crumb(_("Groups"), reverse("groups:list", args=[cluster])), Crumb(group)],
             answer=settings,
-            failures=merge_failures(
-                settings.failures, queue_failures, client_failures, letter_failures
-            ),
+            failures=merge_failures(settings.failures, member_failures, *map(tuple, failures)),
             group=group,
+            tab=self.tab,
             settings=settings.value,
-            progress=progress_of(held, ()),
-            topics=by_topic(held),
-            members=clients,
+            brokers=[ref.name for ref, _config in settings.value],
+            members=members,
+            protected=is_protected(cluster, Kind.GROUP, group),
+            **more,
+        )
+
+
+class GroupPage(GroupTab):
+    """The overview of a group: lag, dead letters, topics, charts."""
+
+    template = "groups/detail.html"
+    part = "groups/detail_live.html"
+    tab = "overview"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
+        queues, queue_failures = self.ask_if_up(queue_progress, group)
+        letters, letter_failures = self.ask_if_up(summary, group)
+        why, _why_failures = self.ask_if_up(newest_cause, group) if letters else (None, ())
+        return self.show_tab(
+            queue_failures,
+            letter_failures,
+            progress=progress_of(queues or (), ()),
+            topics=by_topic(queues or ()),
             letters=letters,
             why=why,
-            protected=is_protected(cluster, Kind.GROUP, group),
         )
+
+
+class QueuesPage(GroupTab):
+    """The offsets of a group by queue, and the client of each queue."""
+
+    template = "groups/queues.html"
+    part = "groups/queues_live.html"
+    tab = "queues"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        self.cluster.ask(group_settings, group)
+        queues, failures = self.ask_if_up(queue_progress, group)
+        owners, _owner_failures = self.ask_if_up(queue_owners, group)
+        held = with_owners(queues or (), owners or {})
+        highest = max((queue.lag or 0 for queue in held), default=0)
+        return self.show_tab(failures, topics=by_topic(held), highest=max(1, highest))
+
+
+class ConsumersPage(GroupTab):
+    """The connected clients of a group and their subscriptions."""
+
+    template = "groups/consumers.html"
+    part = "groups/consumers_live.html"
+    tab = "consumers"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        return self.show_tab()
+
+
+class ConfigurationPage(GroupTab):
+    """The settings of a group by broker, and their last changes."""
+
+    template = "groups/configuration.html"
+    tab = "configuration"
+
+    def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
+        return self.show_tab(past=history.recent(cluster, Kind.GROUP, group))
 
 
 def by_topic(queues: tuple[GroupQueue, ...]) -> list[tuple[str, list[GroupQueue], int | None]]:

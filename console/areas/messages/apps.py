@@ -9,6 +9,7 @@ class MessagesConfig(AreaConfig):
     name = "console.areas.messages"
     label = "message"
     resource = "messages"
+    name_arguments = ("topic",)
     title = _("Messages")
     icon = "messages"
 

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from console.areas.messages import export_page, send_page, tail_page, views
+from console.areas.messages import export_page, send_page, tail_page, topic_tab, views
 
 app_name = "message"
 urlpatterns = [
     path("messages/", views.MessageListPage.as_view(), name="list"),
+    path("topics/<name:topic>/messages/", topic_tab.TopicMessagesPage.as_view(), name="topic"),
     path("messages/find/", views.FindPage.as_view(), name="find"),
     path("messages/export/", export_page.ExportPage.as_view(), name="export"),
     path("messages/send/", send_page.SendPage.as_view(), name="send"),

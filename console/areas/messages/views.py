@@ -113,8 +113,9 @@ class MessageListPage(ClusterPage):
     access_query, access_names = "topic", Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        is_submitted = "topic" in request.GET
-        form = BrowseForm(_as_form(request.GET) if is_submitted else None)
+        address = self.address()
+        is_submitted = "topic" in address
+        form = BrowseForm(_as_form(address) if is_submitted else None)
         is_usable = is_submitted and form.is_valid()
         known = known_topics(request, self.cluster)
         context: dict[str, Any] = {
@@ -126,10 +127,17 @@ class MessageListPage(ClusterPage):
             ],
         }
         if is_usable:
-            context |= self._page(form.cleaned_data, request.GET.get("cursor", ""))
-        return self.show(
-            title=_("Messages"), status=200 if is_usable or not is_submitted else 400, **context
-        )
+            context |= self._page(form.cleaned_data, address.get("cursor", ""))
+        status = 200 if is_usable or not is_submitted else 400
+        return self.show(**{"title": _("Messages"), **context, **self.frame()}, status=status)
+
+    def address(self) -> QueryDict:
+        """The parameters of the list."""
+        return self.request.GET
+
+    def frame(self) -> dict[str, Any]:
+        """What the frame around the list shows."""
+        return {}
 
     def _page(self, fields: dict[str, Any], cursor: str) -> dict[str, Any]:
         topic, message_filter = fields["topic"], fields["filter"]
@@ -141,11 +149,11 @@ class MessageListPage(ClusterPage):
             # Truncated address: show the first page instead of an error.
             answer = self.cluster.ask(browse, *question, None, *rest)
             cursor = ""
-        query = asked_in_address(self.request.GET)
+        query = asked_in_address(self.address())
         following = answer.value.next_cursor
         return {
             "answer": answer,
-            "topic": topic,
+            "topic_name": topic,
             "message_filter": message_filter,
             "rows": rows(answer.value.rows),
             "page_size": PAGE_MESSAGES,
@@ -202,13 +210,18 @@ class FindPage(ClusterPage):
 
 
 class MessagePage(ClusterPage):
-    """A stored message: position, properties, body, and delivery state by group."""
+    """A stored message: position, properties, body, and delivery state by group.
+
+    The part is the message inside a list row, without delivery states.
+    """
 
     template = "message/detail.html"
+    part = "message/peek.html"
     access_names = Scope.SOME
 
     def get(self, request: HttpRequest, cluster: str, offset_msg_id: str) -> HttpResponse:
         ref = stored_message(self, offset_msg_id)
+        is_part = bool(getattr(request, "htmx", False))
         message = ref.message
         check_may(request, Need.READ, Target("messages", cluster, message.topic))
         body = view_body(message, request.GET.get("form", BodyForm.TREE))
@@ -224,7 +237,7 @@ class MessagePage(ClusterPage):
             body=body,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             properties=property_rows(message.properties),
-            deliveries=self.cluster.ask(deliveries, offset_msg_id),
+            deliveries=None if is_part else self.cluster.ask(deliveries, offset_msg_id),
             dead_group=message.topic.removeprefix(DLQ_PREFIX)
             if message.topic.startswith(DLQ_PREFIX)
             else "",

@@ -34,6 +34,14 @@ _REQUIRED_FIELDS = {
 }
 
 
+class WordsInput(forms.TextInput):
+    """One field of words, sent as a text or as several check boxes."""
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        found = data.getlist(name) if hasattr(data, "getlist") else None
+        return super().value_from_datadict(data, files, name) if found is None else " ".join(found)
+
+
 class ResetForm(TablerForm):
     """Target of a group in one topic, for all queues or some queues."""
 
@@ -59,6 +67,7 @@ class ResetForm(TablerForm):
         label=_("Only these queues"),
         required=False,
         max_length=QUEUE_CHARS_MAX * 32,
+        widget=WordsInput,
         help_text=_("Broker:queue, separated by spaces, such as broker-a:0. Empty: all queues."),
     )
 
@@ -67,6 +76,14 @@ class ResetForm(TablerForm):
         zone = timezone.get_current_timezone_name()
         field = self.fields["time"]
         field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
+
+    @property
+    def choices(self) -> list[tuple[Any, Any]]:
+        """Each target's radio button with the field that the target needs, or None."""
+        return [
+            (radio, self[_REQUIRED_FIELDS[target]] if target in _REQUIRED_FIELDS else None)
+            for radio, (target, _label) in zip(self["to"], _TARGETS, strict=True)
+        ]
 
     def clean_queues(self) -> tuple[Key, ...]:
         words = str(self.cleaned_data["queues"]).replace(",", " ").split()

@@ -1,5 +1,6 @@
 """Pages of offset resets: preview by queue, reset, check, undo."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.areas.offsets.forms import ResetForm, read_queue_offsets
 from console.areas.offsets.models import OffsetReset
+from console.areas.offsets.pictures import bar_of
 from console.areas.offsets.resets import (
     RESET_ACTION,
     UNDO_ACTION,
@@ -19,15 +21,27 @@ from console.areas.offsets.resets import (
     undo_request,
 )
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import NotAllowedNow, NotFound, Unusable
+from console.gateway import GatewayError, NotAllowedNow, NotFound, Unusable
 from console.gateway.groups.listing import group_settings
 from console.gateway.groups.members import group_clients
 from console.gateway.groups.progress import queue_progress
 from console.gateway.offsets.plan import Plan, ResetMethod, ResetRequest, ResetTarget
+from console.gateway.offsets.positions import positions
 from console.gateway.offsets.reset import plan
 from core_broker.message.topics import RETRY_PREFIX
 
 RESETS_SHOWN = 10
+#: Maximum number of queues with a check box; a topic with more has a text field.
+QUEUE_BOXES_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class QueueBox:
+    """The check box of a queue, `broker:queue`; `lag` is None before the first commit."""
+
+    name: str
+    lag: int | None
+    is_chosen: bool
 
 
 class OffsetsPage(ClusterPage):
@@ -83,6 +97,7 @@ class OffsetsPage(ClusterPage):
         self, group: str, topics: list[str], form: ResetForm, *, status: int = 200, **more: Any
     ) -> HttpResponse:
         rows = OffsetReset.objects.filter(cluster=self.cluster.name, group=group)
+        planned = more.get("answer")
         title = _("Reset offsets")
         return self.show(
             title=title,
@@ -91,10 +106,29 @@ class OffsetsPage(ClusterPage):
             group=group,
             topics=topics,
             form=form,
+            queues=self._queues(group, form),
+            bars=[(move, bar_of(move)) for move in planned.value.moves] if planned else [],
             members=self.cluster.ask(group_clients, group).value,
             resets=rows.select_related("by")[:RESETS_SHOWN],
             **more,
         )
+
+    def _queues(self, group: str, form: ResetForm) -> list[QueueBox]:
+        """The check boxes of the form's topic; none for a topic without a short list of queues."""
+        topic = str(form["topic"].value() or "")
+        if not topic:
+            return []
+        try:
+            found, _failures = self.ask_if_up(positions, group, topic)
+        except GatewayError:
+            return []
+        chosen = set(str(form["queues"].value() or "").replace(",", " ").split())
+        boxes = [
+            QueueBox(name := f"{each.broker.name}:{each.queue_id}", each.lag, name in chosen)
+            for each in found or ()
+        ]
+        is_short = len(boxes) <= QUEUE_BOXES_MAX
+        return boxes if is_short and chosen <= {box.name for box in boxes} else []
 
 
 class ResetPage(ClusterPage):

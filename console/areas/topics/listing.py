@@ -39,6 +39,11 @@ class TopicLine:
         return self.row.name
 
 
+#: Types of topics that clients do not name themselves; the page shows them on request.
+INTERNAL_KINDS = frozenset({"retry", "dlq", "system"})
+#: Value of the page's type filter for topics of all types.
+ALL = "all"
+
 METRIC_COLUMNS: tuple[Column[TopicLine], ...] = (
     Column(
         "in_rate",
@@ -61,7 +66,13 @@ METRIC_COLUMNS: tuple[Column[TopicLine], ...] = (
         numeric=True,
         hint=_("Messages in the store, not yet deleted"),
     ),
-    Column("groups", _("Groups"), metric(lambda numbers: numbers.group_count), numeric=True),
+    Column(
+        "groups",
+        _("Groups"),
+        metric(lambda numbers: numbers.group_count),
+        numeric=True,
+        hint=_("Consumer groups with an offset in the topic"),
+    ),
     Column(
         "worst_lag",
         _("Highest lag"),
@@ -100,6 +111,13 @@ def chips(rows: Iterable[TopicRow]) -> list[KindChip]:
 def of_kind(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
     """The rows of a topic type; all rows for an empty or unknown type."""
     return [row for row in rows if row.kind == kind] if kind in KINDS else list(rows)
+
+
+def shown(rows: Iterable[TopicRow], kind: str) -> list[TopicRow]:
+    """The rows of the page: without a type, the topics that are not internal."""
+    if kind in KINDS or kind == ALL:
+        return of_kind(rows, kind)
+    return [row for row in rows if row.kind not in INTERNAL_KINDS]
 
 
 def numbered(

@@ -1,5 +1,8 @@
 """Pages of topics. `console.resources.pages` has the pages that change topics."""
 
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -8,10 +11,12 @@ from console.areas.topics import listing
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
-from console.gateway import merge_failures
+from console.gateway import Answer, BrokerFailure, GatewayError, merge_failures
+from console.gateway.acl_users.topic_rules import topic_rules
 from console.gateway.groups.topic_groups import groups_reading
-from console.gateway.topics.listing import topic_detail, topic_rows
+from console.gateway.topics.listing import TopicDetail, topic_detail, topic_rows
 from console.gateway.topics.metrics import bulk_topic_metrics, topic_metrics
+from console.resources import history
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -26,8 +31,8 @@ class TopicListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = only_readable(request, "topics", self.cluster, self.cluster.ask(topic_rows))
         kind = request.GET.get("type", "")
-        query = TableQuery.read(request.GET, listing.COLUMNS, default="name")
-        found = query.matching(listing.of_kind(answer.value, kind))
+        query = TableQuery.of_page(request, listing.COLUMNS, table="topics", default="name")
+        found = query.matching(listing.shown(answer.value, kind))
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         page = query.page(lines)
         numbers.fill(page.rows)
@@ -38,31 +43,102 @@ class TopicListPage(ClusterPage):
             failures=told.failures,
             page=page,
             left_out=numbers.left_out,
-            kind=kind if kind in listing.KINDS else "",
+            choice=query.choice,
+            kind=kind if kind in {*listing.KINDS, listing.ALL} else "",
             chips=listing.chips(answer.value),
+            own_count=len(listing.shown(answer.value, "")),
             all_count=len(answer.value),
+            internal_matches=len(query.matching(answer.value)) - len(found),
         )
 
 
-class TopicPage(ClusterPage):
-    """A topic: queues, configuration by broker, consumer groups."""
+class TopicTab(ClusterPage):
+    """A page of one topic, in the frame with the tabs; `tab` is the name of the tab."""
+
+    tab: ClassVar[str]
+
+    def show_tab(
+        self, detail: Answer[TopicDetail], *failures: Sequence[BrokerFailure], **more: Any
+    ) -> HttpResponse:
+        cluster, name = self.cluster.name, detail.value.row.name
+        return self.show(
+            title=name,
+            crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(name)],
+            answer=detail,
+            failures=merge_failures(detail.failures, *map(tuple, failures)),
+            topic=detail.value,
+            tab=self.tab,
+            protected=is_protected(cluster, Kind.TOPIC, name),
+            **more,
+        )
+
+
+class TopicPage(TopicTab):
+    """The overview of a topic: metrics and charts."""
 
     template = "topics/detail.html"
+    part = "topics/overview_live.html"
+    tab = "overview"
 
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
-        answer = self.cluster.ask(topic_detail, topic)
-        detail = answer.value
+        detail = self.cluster.ask(topic_detail, topic)
         numbers, failures = self.ask_if_up(topic_metrics, topic)
         if numbers is None:  # the last values of the list
             numbers = self.cluster.ask(bulk_topic_metrics).value.by_name.get(topic)
+        return self.show_tab(detail, failures, numbers=numbers)
+
+
+class ConsumersPage(TopicTab):
+    """The consumer groups of a topic with their lag."""
+
+    template = "topics/consumers.html"
+    part = "topics/consumers_live.html"
+    tab = "consumers"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic)
+        numbers, failures = self.ask_if_up(topic_metrics, topic)
         readers, reader_failures = self.ask_if_up(groups_reading, topic)
-        return self.show(
-            title=topic,
-            crumbs=[Crumb(_("Topics"), reverse("topics:list", args=[cluster])), Crumb(topic)],
-            answer=answer,
-            failures=merge_failures(answer.failures, failures, reader_failures),
-            topic=detail,
-            numbers=numbers,
-            protected=is_protected(cluster, Kind.TOPIC, topic),
-            readers=readers,
+        return self.show_tab(
+            detail, failures, reader_failures, numbers=numbers, readers=readers or ()
         )
+
+
+class QueuesPage(TopicTab):
+    """The queues of a topic; bars compare their stored messages."""
+
+    template = "topics/queues.html"
+    part = "topics/queues_live.html"
+    tab = "queues"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic)
+        fullest = max((queue.stored or 0 for queue in detail.value.queues), default=0)
+        return self.show_tab(detail, fullest=max(1, fullest))
+
+
+class ConfigurationPage(TopicTab):
+    """The configuration of a topic by broker, and its last changes."""
+
+    template = "topics/configuration.html"
+    tab = "configuration"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic)
+        past = history.recent(cluster, Kind.TOPIC, topic)
+        return self.show_tab(detail, past=past)
+
+
+class PermissionsPage(TopicTab):
+    """The permission of a topic by broker, and the rules of users that cover the topic."""
+
+    template = "topics/permissions.html"
+    tab = "permissions"
+
+    def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
+        detail = self.cluster.ask(topic_detail, topic)
+        try:
+            rules = self.cluster.ask(topic_rules, topic)
+        except GatewayError as fault:
+            return self.show_tab(detail, rules_problem=str(fault.hint or fault.detail))
+        return self.show_tab(detail, rules.failures, rules=rules.value)

@@ -86,7 +86,7 @@ class AnalyticsPage(ClusterPage):
         query = urlencode(_query_of(scope))
         tabs = [
             ("overview", _("Overview")),
-            ("graph", _("Topology")),
+            ("graph", _("Message flow")),
             ("slow", _("Slowest messages")),
         ]
         where = {"cluster": self.cluster.name}
@@ -134,7 +134,7 @@ class GraphPage(AnalyticsPage):
     template = "analytics/graph.html"
 
     def heading(self) -> str:
-        return _("Topology (message flow)")
+        return _("Message flow")
 
     def crumbs(self) -> list[Crumb]:
         return _below(self.cluster.name, self.heading())

@@ -137,7 +137,8 @@ class BrokersPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(broker_rows)
-        return self.show(title=_("Brokers"), answer=answer, brokers=answer.value)
+        refs = [row.ref for row in answer.value]
+        return self.show(title=_("Brokers"), answer=answer, brokers=answer.value, refs=refs)
 
 
 class BrokerPage(ClusterPage):

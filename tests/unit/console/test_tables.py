@@ -75,6 +75,15 @@ def test_heads_lead_to_the_other_direction() -> None:
     assert query().page([]).heads[1].ordering == "-lag", "numbers start with the largest"
 
 
+def test_names_are_ordered_without_regard_to_case_for_pages_and_cursors() -> None:
+    rows = [Row(name) for name in ("b", "A", "C", "a", "B")]
+    assert names(query().ordered(rows)) == ["A", "a", "B", "b", "C"]
+    assert names(query(ordering="-name").ordered(rows)) == ["C", "b", "B", "a", "A"]
+    assert walk(rows, "name", 2) == ["A", "a", "B", "b", "C"]
+    assert walk(rows, "-name", 1) == ["C", "b", "B", "a", "A"]
+    assert walk(rows, "lag", 2) == ["A", "a", "B", "b", "C"]
+
+
 def walk(rows: list[Row], ordering: str, limit: int) -> list[str]:
     """Return all names by cursor."""
     seen: list[str] = []

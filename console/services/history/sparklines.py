@@ -1,0 +1,148 @@
+"""Small lines of the rows of a list: a metric of each name over the last hour.
+
+`read_minutes` reads the lines of all rows at once. The value of a minute is its last sample. In the
+open hour, a frame has the values of all names: one frame per minute is unpacked, or every frame
+where a name is not sampled in each of them.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from console.services.history.blocks import Damaged, Values, reduced, unpack
+from console.services.history.files import SAMPLES_OF_MINUTE, SLOTS, open_reader
+from console.services.history.metrics import HOUR_MS, MINUTE_MS, SCOPES, Metric
+from console.services.history.rows import read_hour
+
+MINUTES: Final = 60
+#: Maximum number of lines read at once.
+LINES_MAX: Final = 200
+#: Size of the drawing, in units of its view box: one unit per minute.
+HEIGHT: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """The minutes of one line, NaN for a gap."""
+
+    values: Values
+
+    @property
+    def known(self) -> Values:
+        return self.values[~np.isnan(self.values)]
+
+    @property
+    def low(self) -> float:
+        return float(self.known.min())
+
+    @property
+    def high(self) -> float:
+        return float(self.known.max())
+
+    @property
+    def path(self) -> str:
+        """Return the `d` of an SVG path, from 0 at the bottom; a gap interrupts the line."""
+        scale = (HEIGHT - 2) / max(self.high, 1e-9)
+        parts, is_down = [], False
+        for minute, value in enumerate(self.values.tolist()):
+            if isnan(value):
+                is_down = False
+                continue
+            parts.append(f"{'L' if is_down else 'M'}{minute} {HEIGHT - 1 - value * scale:.1f}")
+            is_down = True
+            if minute + 1 == self.values.size or isnan(self.values[minute + 1]):
+                parts.append("h.5")  # a single sample is a dot
+        return "".join(parts)
+
+
+def read_sparklines(
+    path: Path, metric: Metric, names: Sequence[str], now_ms: int
+) -> dict[str, Sparkline]:
+    """Return the lines of the first LINES_MAX names; names without a sample have none.
+
+    Raises sqlite3.Error.
+    """
+    begin_ms = (now_ms // MINUTE_MS + 1 - MINUTES) * MINUTE_MS
+    with open_reader(path) as db:
+        if db is None:
+            return {}
+        slots = _slots(db, metric, names[:LINES_MAX])
+        lines = {name: np.full(MINUTES, np.nan) for name in slots}
+        _add_hours(db, metric, slots, lines, begin_ms)
+        _add_frames(db, metric, slots, lines, begin_ms)
+    for name, (_slot, first_ms) in slots.items():
+        # Before its first sample, the slot may have had another name.
+        lines[name][: max(0, min(MINUTES, (first_ms - begin_ms) // MINUTE_MS))] = np.nan
+    return {name: Sparkline(line) for name, line in lines.items() if not np.isnan(line).all()}
+
+
+def _slots(
+    db: sqlite3.Connection, metric: Metric, names: Sequence[str]
+) -> dict[str, tuple[int, int]]:
+    """Return slot and time of the first sample of each known name."""
+    marks = ",".join("?" * len(names))
+    rows = db.execute(
+        f"SELECT name, slot, first_ms FROM name WHERE scope = ? AND name IN ({marks})",  # noqa: S608 - only marks
+        (SCOPES[metric.scope], *names),
+    )
+    return {name: (slot, first_ms) for name, slot, first_ms in rows}
+
+
+def _add_hours(
+    db: sqlite3.Connection,
+    metric: Metric,
+    slots: Mapping[str, tuple[int, int]],
+    lines: Mapping[str, Values],
+    begin_ms: int,
+) -> None:
+    """Fill the minutes that packed hours hold; the range touches at most two hours."""
+    segments: dict[int, list[str]] = {}
+    for name, (slot, _first_ms) in slots.items():
+        segments.setdefault(slot // SLOTS, []).append(name)
+    hours_ms = {begin_ms // HOUR_MS * HOUR_MS, (begin_ms + HOUR_MS - 1) // HOUR_MS * HOUR_MS}
+    for hour_ms in hours_ms:
+        offset = (hour_ms - begin_ms) // MINUTE_MS
+        for segment, held in segments.items():
+            samples = read_hour(db, metric, segment, hour_ms)
+            if samples is None:
+                continue
+            minutes = reduced(samples, SAMPLES_OF_MINUTE, ("last",))["last"]
+            for name in held:
+                row = minutes[slots[name][0] % SLOTS]
+                first, until = max(0, offset), min(MINUTES, offset + row.size)
+                lines[name][first:until] = row[first - offset : until - offset]
+
+
+def _add_frames(
+    db: sqlite3.Connection,
+    metric: Metric,
+    slots: Mapping[str, tuple[int, int]],
+    lines: Mapping[str, Values],
+    begin_ms: int,
+) -> None:
+    """Fill the minutes of the open hour."""
+    for at_ms, data in _frames(db, metric, begin_ms):
+        try:
+            values = unpack(data, (-1,), exact=metric.exact)
+        except Damaged:
+            continue
+        minute = (at_ms - begin_ms) // MINUTE_MS
+        for name, (slot, _first_ms) in slots.items():
+            if slot < values.size and not isnan(values[slot]):
+                lines[name][minute] = values[slot]
+
+
+def _frames(db: sqlite3.Connection, metric: Metric, begin_ms: int) -> Iterator[tuple[int, bytes]]:
+    """Return the last frame of each minute; all frames where names have a slower pace."""
+    slow = db.execute("SELECT 1 FROM pace WHERE scope = ?", (SCOPES[metric.scope],)).fetchone()
+    choice = "at_ms, data" if slow else "max(at_ms), data"
+    each = "ORDER BY at_ms" if slow else f"GROUP BY at_ms / {MINUTE_MS}"
+    return db.execute(
+        f"SELECT {choice} FROM frame WHERE metric = ? AND at_ms >= ? AND at_ms < ? {each}",  # noqa: S608 - constants
+        (metric.number, begin_ms, begin_ms + MINUTES * MINUTE_MS),
+    )

@@ -1,0 +1,60 @@
+"""Sparklines: the last hour of a list's rows, over the open hour and the packed one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from console.services.history.metrics import BY_NAME, HOUR_MS, INTERVAL_MS, MINUTE_MS
+from console.services.history.sparklines import MINUTES, Sparkline, read_sparklines
+from console.services.history.upkeep import SETTLED_AFTER_MS
+from tests.unit.history.stored import DAY_0_MS, recorder
+
+RATE = BY_NAME["topic", "produce_rate"]
+HALF_PAST_MS = DAY_0_MS + HOUR_MS + HOUR_MS // 2
+
+
+def line(*values: float) -> Sparkline:
+    return Sparkline(np.array(values))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_line_has_the_last_sample_of_each_minute_of_the_hour(
+    tmp_path: Path, is_packed: bool
+) -> None:
+    path = tmp_path / "local.sqlite3"
+    with recorder(path) as record:
+        for at_ms in range(DAY_0_MS, HALF_PAST_MS, INTERVAL_MS):
+            minute, sample = divmod((at_ms - DAY_0_MS) // INTERVAL_MS, 6)
+            values = {"orders": minute + sample / 100, "new": 1.0 if minute > 80 else None}
+            record.put(at_ms, "topic", "produce_rate", values)
+        if is_packed:
+            record.keep(HALF_PAST_MS + SETTLED_AFTER_MS + INTERVAL_MS)
+            assert record.count("hour") == 1
+        lines = read_sparklines(path, RATE, ["orders", "new", "gone"], HALF_PAST_MS - 1)
+    assert set(lines) == {"orders", "new"}
+    expected = np.arange(30, 30 + MINUTES) + 0.05
+    np.testing.assert_allclose(lines["orders"].values, expected, rtol=0.001)
+    assert np.isnan(lines["new"].values[:51]).all()
+    assert lines["new"].known.tolist() == [1.0] * 9
+
+
+def test_a_name_has_no_minutes_of_the_name_before(tmp_path: Path) -> None:
+    path = tmp_path / "local.sqlite3"
+    with recorder(path) as record:
+        record.put(DAY_0_MS, "topic", "produce_rate", {"orders": 7.0})
+        record.db.execute("UPDATE name SET first_ms = ?", (DAY_0_MS + 2 * MINUTE_MS,))
+        assert read_sparklines(path, RATE, ["orders"], DAY_0_MS + 3 * MINUTE_MS) == {}
+
+
+def test_a_missing_file_and_an_empty_list_have_no_lines(tmp_path: Path) -> None:
+    assert read_sparklines(tmp_path / "none.sqlite3", RATE, ["orders"], DAY_0_MS) == {}
+    with recorder(tmp_path / "local.sqlite3") as record:
+        record.put(DAY_0_MS, "topic", "produce_rate", {"orders": 7.0})
+        assert read_sparklines(tmp_path / "local.sqlite3", RATE, [], DAY_0_MS) == {}
+
+
+def test_a_gap_interrupts_the_line_and_a_single_sample_is_a_dot() -> None:
+    nan = float("nan")
+    assert line(0, 10, nan, 5).path == "M0 15.0L1 1.0h.5M3 8.0h.5"
+    assert line(0, 0).path == "M0 15.0L1 15.0h.5"

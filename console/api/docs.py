@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
@@ -9,6 +10,7 @@ from rest_framework.response import Response
 
 from console.frame.access import Need, needs
 from console.frame.content_policy import CONTENT_POLICY
+from console.frame.pages import Crumb
 
 #: Swagger UI writes style attributes; no other page needs 'unsafe-inline'.
 DOCS_POLICY = f"{CONTENT_POLICY}; style-src 'self' 'unsafe-inline'"
@@ -23,5 +25,6 @@ class DocsPage(SpectacularSwaggerSplitView):  # type: ignore[misc,unused-ignore]
     @extend_schema(exclude=True)
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         response: Response = super().get(request, *args, **kwargs)
+        response.data |= {"title": _("REST API"), "crumbs": [Crumb(_("REST API"))]}
         response.headers["Content-Security-Policy"] = DOCS_POLICY
         return response

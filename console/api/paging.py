@@ -17,6 +17,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 
+from console.api.fields import FIELDS
 from console.frame.tables import Columns, Named, TableQuery, compare_values, sort_value
 
 R = TypeVar("R", bound=Named)
@@ -129,4 +130,5 @@ def list_parameters(columns: Columns[Any], *more: OpenApiParameter) -> list[Open
         OpenApiParameter(
             "cursor", OpenApiTypes.STR, description="`next_cursor` of the answer before."
         ),
+        FIELDS,
     ]

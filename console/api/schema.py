@@ -5,6 +5,7 @@ from typing import Any
 
 from drf_spectacular.openapi import AutoSchema
 
+from console.api.operations import concrete, name_of, summary_of
 from console.api.problems import COMMON_STATUSES, CONTENT_TYPE
 
 _AREA = re.compile(r"/api/v1/(?:clusters/\{cluster\}/?)?([^/{]*)")
@@ -57,26 +58,31 @@ IDEMPOTENCY_KEY = {
 }
 #: Sentence in the description of writes without the parameter `dry_run`.
 NO_DRY_RUN = "This write has no dry run: the parameter `dry_run` is refused with 400."
-VERBS = {"get": "get", "post": "create", "put": "replace", "patch": "update", "delete": "delete"}
 
 
 class AreaSchema(AutoSchema):  # type: ignore[misc,unused-ignore]
-    """Groups operations by the area in the URL, and names operations after the resource class.
-
-    `TopicList` gives `list_topics` and `create_topic`; `TopicOne` gives `get_topic`, …
-    """
+    """Groups operations by the area in the URL; `operations.py` has names and summaries."""
 
     def get_operation_id(self) -> str:
-        noun = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self.view).__name__).lower()
-        verb = VERBS[self.method.lower()]
-        if noun.endswith("_list"):
-            noun = noun.removesuffix("_list")
-            return f"list_{noun}s" if verb == "get" else f"{verb}_{noun}"
-        return f"{verb}_{noun.removesuffix('_one')}"
+        return name_of(type(self.view).__name__, self.method)
+
+    def _get_format_parameters(self) -> list[dict[str, Any]]:
+        return []  # the Accept header selects the format, also of the event stream
 
     def get_tags(self) -> list[str]:
+        return [self.area]
+
+    @property
+    def area(self) -> str:
+        """The first part of the path below the cluster, without the action after a colon."""
         match = _AREA.match(self.path)
-        return [match[1] if match and match[1] else "clusters"]
+        return (match[1] if match else "").partition(":")[0] or "clusters"
+
+    def get_description(self) -> str:  # type: ignore[override,unused-ignore]
+        return concrete(super().get_description() or "", self.area)
+
+    def get_summary(self) -> str:
+        return summary_of(self.get_description())
 
 
 def add_problems(

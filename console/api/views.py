@@ -26,6 +26,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from console.api.fields import chosen_members
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
 from console.frame.tables import Columns, TableQuery
@@ -65,6 +66,19 @@ class DeclaredParameters(APIView):
         if repeated:
             text = _("The parameter must occur once.")
             raise ValidationError({name: [text] for name in repeated})
+
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Apply the parameter `fields` of lists."""
+        chosen = request.query_params.get("fields") if hasattr(request, "query_params") else None
+        data: Any = getattr(response, "data", None)
+        if chosen is not None and response.status_code == status.HTTP_200_OK and "items" in data:
+            try:
+                data["items"] = chosen_members(data["items"], chosen)
+            except ValidationError as wrong:
+                response = self.handle_exception(wrong)
+        return super().finalize_response(request, response, *args, **kwargs)
 
     def known_parameters(self, request: Request) -> set[str] | None:
         """Return the declared query parameters; None for a method without a handler (405)."""

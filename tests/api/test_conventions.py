@@ -1,6 +1,7 @@
 """Conventions of all resources: the OpenAPI document, problems, idempotency keys."""
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.validation import validate_schema
 
 from console.api.models import KeptAnswer
+from console.api.operations import RENAMED, SUMMARY_CHARS_MAX, VERBS
 from console.audit.models import AuditRow
 from console.gateway import gateway
 from tests.api.conftest import API, Api
@@ -46,6 +48,24 @@ def test_the_document_is_valid_openapi_3_with_a_name_for_every_operation(
     assert document["openapi"].startswith("3.")
     names = [operation["operationId"] for _name, operation in operations(document)]
     assert len(names) == len(set(names))
+
+
+def test_every_operation_has_a_verb_and_a_noun_for_sdks_and_a_summary(
+    document: dict[str, Any],
+) -> None:
+    poor = []
+    for name, operation in operations(document):
+        named, summary = operation["operationId"], operation.get("summary", "")
+        if named.partition("_")[0] not in VERBS or not re.fullmatch(
+            r"[a-z0-9]+(_[a-z0-9]+)*", named
+        ):
+            poor.append(f"{name}: {named} does not begin with a verb of operations.VERBS")
+        if not summary or len(summary) > SUMMARY_CHARS_MAX or summary.endswith("."):
+            poor.append(f"{name}: no summary of one line: {summary!r}")
+    assert not poor
+    names = {operation["operationId"] for _name, operation in operations(document)}
+    assert not set(RENAMED) & (names - set(RENAMED.values())), "a default name got out"
+    assert not set(RENAMED.values()) - names, "a name in RENAMED has no operation"
 
 
 def test_the_document_is_generated_without_a_warning() -> None:

@@ -50,6 +50,7 @@ class Gantry:
     cluster: str = "local"
     #: Process id of the launcher.
     pid: int = 0
+    home: Path = Path()
 
     def page(self, path: str = "") -> str:
         return f"{self.url}/clusters/{self.cluster}/{path}"
@@ -122,7 +123,7 @@ def started(home: Path, *options: str) -> Iterator[Gantry]:
     try:
         namesrv_addr = output.wait_for(r"name server\s+(\S+:\d+)", READY_TIMEOUT_S)[1]
         url = output.wait_for(r"Gantry is ready: (http://\S+)", READY_TIMEOUT_S)[1]
-        yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","), pid=process.pid)
+        yield Gantry(url.rstrip("/"), namesrv_addr.rstrip(","), pid=process.pid, home=home)
     finally:
         process.send_signal(signal.SIGINT)
         try:

@@ -49,7 +49,7 @@ class SearchSerializer(serializers.Serializer[Any]):
 
 class SearchResource(ClusterResource):
     @extend_schema(
-        operation_id="search",
+        operation_id="search_cluster",
         parameters=[OpenApiParameter("q", OpenApiTypes.STR, description="At most 255 characters.")],
         responses=SearchSerializer,
     )

@@ -1,0 +1,98 @@
+"""A Python SDK generated from the OpenAPI document of the running console, used against it."""
+
+import importlib
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import ROOT, Gantry
+from tests.browser.waiting import wait_until
+
+PACKAGE = "gantry_sdk"
+GENERATOR_TIMEOUT_S = 300
+
+
+@pytest.fixture
+def sdk(gantry: Gantry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Generate the package with openapi-python-client; yields a function that imports modules."""
+    (tmp_path / "generator.yml").write_text("post_hooks: []\n")
+    subprocess.run(
+        [
+            *(str(Path(sys.executable).parent / "openapi-python-client"), "generate"),
+            *("--url", f"{gantry.url}/api/schema/?format=json", "--meta", "none"),
+            *(
+                "--output-path",
+                str(tmp_path / PACKAGE),
+                "--config",
+                str(tmp_path / "generator.yml"),
+            ),
+            "--fail-on-warning",
+        ],
+        check=True,
+        timeout=GENERATOR_TIMEOUT_S,
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield lambda name: importlib.import_module(f"{PACKAGE}.{name}")
+    for name in [each for each in sys.modules if each.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+
+
+def token(gantry: Gantry) -> str:
+    made = subprocess.run(
+        [sys.executable, "manage.py", "create_token", "admin"],
+        cwd=ROOT,
+        env={**os.environ, "GANTRY_HOME": str(gantry.home)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return made.stdout.strip()
+
+
+@pytest.mark.must_beat(28)
+def test_a_generated_sdk_lists_creates_pages_through_and_deletes(gantry: Gantry, sdk: Any) -> None:
+    with sdk("client").AuthenticatedClient(
+        base_url=gantry.url, token=token(gantry), prefix="Bearer", timeout=60
+    ) as client:
+        use(client, gantry, sdk)
+
+
+def use(client: Any, gantry: Gantry, sdk: Any) -> None:
+    topics, models = "api.topics.", sdk("models")
+    word = f"sdk{uuid.uuid4().hex[:8]}"
+    names = [f"{word}-{number}" for number in range(3)]
+    create = sdk(f"{topics}create_topic")
+    for name in names:
+        body = models.TopicCreateRequest(name=name, write_queues=1, read_queues=1)
+        answer = create.sync_detailed(gantry.cluster, client=client, body=body)
+        assert answer.status_code == HTTPStatus.CREATED, answer.content
+    list_topics = sdk(f"{topics}list_topics").sync
+
+    def walked() -> list[str]:
+        found, cursor = [], None
+        while True:
+            more: dict[str, str] = {} if cursor is None else {"cursor": cursor}
+            page = list_topics(gantry.cluster, client=client, q=word, limit=2, **more)
+            found += [item.name for item in page.items]
+            assert page.total >= len(page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    wait_until(lambda: walked() == names, "the three topics, page by page")
+    one = sdk(f"{topics}get_topic").sync(gantry.cluster, names[0], client=client)
+    assert (one.name, one.write_queues) == (names[0], 1)
+    delete = sdk(f"{topics}delete_topic")
+    for name in names:
+        answer = delete.sync_detailed(gantry.cluster, name, client=client)
+        assert answer.status_code == HTTPStatus.OK, answer.content
+    wait_until(lambda: not walked(), "no topics")
+    refused = sdk(f"{topics}get_topic").sync_detailed(gantry.cluster, names[0], client=client)
+    assert refused.status_code == HTTPStatus.NOT_FOUND

@@ -90,6 +90,7 @@ AREAS = [
     "console.services.analytics",
     "console.services.history",
     "console.services.alarms",
+    "console.services.bundles",
     "console.services.exports",
     "console.services.jobs",
     "console.accounts",

@@ -113,6 +113,9 @@ def started(home: Path, *options: str) -> Iterator[Gantry]:
             "GANTRY_ADMIN_PASSWORD": PASSWORD,
             "ROCKETMQ_MESSAGE_DELAY_LEVEL": FAST_RETRIES,
             "CONSOLE_INGEST_MINUTES": "0",  # no scheduled jobs during the tests
+            "CONSOLE_EVALUATION_SECONDS": "3",
+            "CONSOLE_ALARM_GROUP_SECONDS": "0",
+            "CONSOLE_ALARM_NETWORKS": "127.0.0.0/8",
         },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -46,6 +46,7 @@ TITLES = {
     37: "broker configuration compared, edited from an allow-list, undone",
     38: "time zone with milliseconds, two languages, palette, accessibility",
     39: "below a sub-path, SQLite or PostgreSQL, restart-safe",
+    40: "health report with every seeded fault as a finding; debug bundle without secrets",
 }
 PROPERTY = "must_beat"
 #: Outcomes in ascending order: the highest among a test's phases, or an item's tests, counts.

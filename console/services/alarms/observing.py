@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import override
+from django.utils.translation import gettext_lazy, override
 
 from console.frame import formats
 from console.services.alarms.conditions import Condition, Seen
@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 
 #: Maximum number of objects of a rule with an open episode.
 OBJECTS_PER_RULE_MAX: Final = 500
-#: Name of the object of metrics of the whole cluster.
-CLUSTER_OBJECT: Final = ""
+#: Units as words of a sentence.
+UNITS: Final = {"messages": gettext_lazy("messages"), "clients": gettext_lazy("clients")}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -188,4 +188,4 @@ def amount(value: float, unit: str) -> str:
     if unit == "s":
         return formats.duration(value * 1_000)
     number = formats.number(round(value)) if abs(value) >= 10 else f"{value:g}"
-    return f"{number} {unit}"
+    return f"{number} {UNITS.get(unit, unit)}"

@@ -18,6 +18,15 @@ UNKNOWN = "no_such_parameter"
 #: Writes without a dry run: of the console's own data, starts of jobs and exports, reads by POST,
 #: and the direct delivery, whose result only the consumer knows.
 WITHOUT_DRY_RUN = {
+    "alarms/{number}/acknowledgement",
+    "alarm-receivers",
+    "alarm-receivers/{number}",
+    "alarm-receivers/{number}/test",
+    "alarm-rules",
+    "alarm-rules:preview",
+    "alarm-rules/{number}",
+    "alarm-silences",
+    "alarm-silences/{number}",
     "brokers/{broker}",
     "dlq/{group}/discard",
     "dlq/{group}/restore",

@@ -50,10 +50,18 @@ class Replica:
 
 
 class ReplicaSet:
-    """Programs on free ports of the loopback interface; use as a context manager."""
+    """Programs on free ports of the loopback interface; use as a context manager.
+
+    With `controller_addr` the replicas use controllers of the test.
+    """
 
     def __init__(
-        self, folder: Path, replicas: int = 3, controllers: int = 1, **settings: Any
+        self,
+        folder: Path,
+        replicas: int = 3,
+        controllers: int = 1,
+        controller_addr: str = "",
+        **settings: Any,
     ) -> None:
         self._undo = ExitStack()
         own = {"bind_address": "127.0.0.1", "http_port": 0}
@@ -62,11 +70,11 @@ class ReplicaSet:
         kept = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "n.properties"}
         self.namesrv.start({"listen_port": 0, **own, **kept})
         self.namesrv_addr = f"127.0.0.1:{self.namesrv.port('remoting')}"
-        ports = [free_broker_port() for _ in range(controllers)]
+        ports = [] if controller_addr else [free_broker_port() for _ in range(controllers)]
         self.controller_addrs = [f"127.0.0.1:{port}" for port in ports]
         peers = ";".join(f"n{n}-{addr}" for n, addr in enumerate(self.controller_addrs))
         self.controllers: list[tuple[Program, dict[str, Any]]] = []
-        for number in range(controllers):
+        for number in range(len(ports)):
             place = folder / f"controller-{number}"
             place.mkdir()
             program = Program("core_broker.controller", place)
@@ -91,7 +99,7 @@ class ReplicaSet:
             "broker_ip2": "127.0.0.1",
             "namesrv_addr": self.namesrv_addr,
             "enable_controller_mode": True,
-            "controller_addr": ";".join(self.controller_addrs),
+            "controller_addr": controller_addr or ";".join(self.controller_addrs),
             "all_ack_in_sync_state_set": True,
             "wait_time_mills_in_send_queue": 20_000,
             **SMALL_STORE,

@@ -1,0 +1,220 @@
+"""Java 5.3.3 and Gantry under one controller: replicas of one set, in both directions."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core_broker.errors import GantryError
+from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.command import RemotingCommand
+from tests.compat import installing
+from tests.compat.broker_state import eventually
+from tests.compat.java_broker import STORE, JavaBroker, JavaProgram
+from tests.support.cluster import free_broker_port
+from tests.support.history import History
+from tests.support.load import Load, read_topic
+from tests.support.replica_set import BROKER_NAME, SEGMENT_BYTES, Replica, ReplicaSet
+
+VERSION = installing.JAVA5_VERSION
+SECONDS_MAX = 120
+MESSAGES = 300
+
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 10 * SECONDS_MAX)
+
+Broker = JavaBroker | Replica
+
+
+class Group:
+    """The brokers of a set, their controller, and what producers know."""
+
+    def __init__(self, controller: str, brokers: list[Broker]) -> None:
+        self.controller = controller
+        self.brokers = brokers
+        self.history = History()
+        self._dice = random.Random(1)
+
+    def replicas(self) -> dict[str, Any]:
+        """The entry of the set at the controller; empty without an answer."""
+
+        async def ask() -> RemotingCommand:
+            client = RemotingClient(name="test")
+            body = json.dumps([BROKER_NAME]).encode()
+            command = RemotingCommand.request(
+                RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, None, body
+            )
+            try:
+                return await client.invoke(self.controller, command, SECONDS_MAX * 1000)
+            finally:
+                await client.close()
+
+        try:
+            answer = asyncio.run(ask())
+        except GantryError:
+            return {}
+        found = json.loads(answer.body)["replicasInfoTable"] if answer.body else {}
+        entry: dict[str, Any] = found.get(BROKER_NAME, {})
+        return entry
+
+    def whole(self) -> Broker:
+        """Wait until all brokers are in sync; return the master."""
+
+        def members() -> int:
+            return len(self.replicas().get("inSyncReplicas", ()))
+
+        eventually(lambda: members() == len(self.brokers), "all are in sync", SECONDS_MAX)
+        return self.master()
+
+    def master(self, before: Broker | None = None) -> Broker:
+        """Wait for a master, another one than `before`."""
+        by_addr = {broker.addr: broker for broker in self.brokers if broker is not before}
+        eventually(lambda: self.replicas().get("masterAddress") in by_addr, "a master", SECONDS_MAX)
+        return by_addr[self.replicas()["masterAddress"]]
+
+    def fill(self, master: Broker) -> None:
+        """Send messages to a master, which may not know yet that it is one."""
+        known = self.history.acknowledged
+
+        async def send() -> None:
+            load = Load(master.addr, self.history, self._dice)
+            running = asyncio.create_task(load.run())
+            await load.acknowledged(MESSAGES, SECONDS_MAX)
+            load.stop()
+            await running
+
+        asyncio.run(send())
+        assert self.history.acknowledged >= known + MESSAGES
+
+    def fail_over(self) -> Broker:
+        """Kill the master, fill its successor, and start it again; return the successor."""
+        killed = self.whole()
+        killed.kill()
+        successor = self.master(before=killed)
+        self.fill(successor)
+        killed.start()
+        self.whole()
+        return successor
+
+    def elect(self, broker: Broker) -> None:
+        """Let an administrator make a broker the master."""
+        self.whole()
+        members = self.replicas()["inSyncReplicas"]
+        (broker_id,) = [one["brokerId"] for one in members if one["brokerAddress"] == broker.addr]
+
+        async def ask() -> None:
+            client = RemotingClient(name="test")
+            fields = {
+                "clusterName": "DefaultCluster",
+                "brokerName": BROKER_NAME,
+                "brokerId": str(broker_id),
+                "designateElect": "true",
+            }
+            command = RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, fields)
+            answer = await client.invoke(self.controller, command, SECONDS_MAX * 1000)
+            await client.close()
+            assert answer.code == 0, answer.remark
+
+        if self.replicas()["masterAddress"] != broker.addr:
+            asyncio.run(ask())
+        eventually(
+            lambda: self.replicas()["masterAddress"] == broker.addr, "is elected", SECONDS_MAX
+        )
+
+    def check(self) -> None:
+        """Compare the replicas of Gantry with what producers know, and with each other."""
+        self.whole()
+        own = [broker for broker in self.brokers if isinstance(broker, Replica)]
+
+        def ends() -> set[int]:
+            varz = [each.varz() for each in own]
+            log_ends = {each["store"]["commit_log_max_offset"] for each in varz}
+            return log_ends | {each["replica_set"]["confirm_offset"] for each in varz}
+
+        eventually(lambda: len(ends()) == 1, "all have confirmed the same end", SECONDS_MAX)
+        for replica in own:
+            verdict = self.history.check(asyncio.run(read_topic(replica.addr)))
+            assert verdict.is_clean, verdict.problems[:20]
+        epochs = [replica.varz()["replica_set"]["epochs"] for replica in own]
+        assert epochs == [epochs[0]] * len(epochs)
+
+
+@pytest.fixture
+def undo(record_property: Callable[[str, object], None]) -> Iterator[ExitStack]:
+    record_property("client", f"java-broker-{VERSION}")
+    try:
+        installing.java_broker_classpath(VERSION)
+        installing.java_program_classpath("controller", VERSION)
+    except installing.CannotInstall as reason:
+        pytest.skip(f"Java broker: {reason}")
+    with ExitStack() as stack:
+        yield stack
+
+
+def test_java_and_gantry_are_replicas_of_one_set(tmp_path: Path, undo: ExitStack) -> None:
+    replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=2))
+    (controller,) = replicas.controller_addrs
+    folder = tmp_path / "java"
+    java = JavaBroker(
+        VERSION,
+        folder,
+        folder / "store",
+        replicas.namesrv_addr,
+        **STORE | {"mapped_file_size_commit_log": SEGMENT_BYTES},
+        enable_controller_mode=True,
+        controller_addr=controller,
+        store_path_epoch_file=folder / "store" / "epoch",
+        store_path_broker_identity=folder / "store" / "identity",
+        all_ack_in_sync_state_set=True,
+        wait_time_mills_in_send_queue=20_000,
+    )
+    undo.callback(java.kill)
+    group = Group(controller, [*replicas.replicas, java])
+    for broker in group.brokers:
+        broker.start()
+    group.fill(group.whole())
+    group.fail_over()
+    group.elect(java)
+    group.fill(java)
+    assert group.fail_over() is not java
+    group.check()
+
+
+def test_gantry_follows_a_java_controller(tmp_path: Path, undo: ExitStack) -> None:
+    port = free_broker_port()
+    values = {
+        "controllerType": "DLedger",
+        "controllerDLegerGroup": "group1",
+        "controllerDLegerPeers": f"n0-127.0.0.1:{port}",
+        "controllerDLegerSelfId": "n0",
+        "controllerStorePath": str(tmp_path / "controller" / "data"),
+        "mappedFileSize": str(1024 * 1024),
+        "scanNotActiveBrokerInterval": "1000",
+        "scanInactiveMasterInterval": "1000",
+    }
+    controller = JavaProgram(
+        tmp_path / "controller",
+        "org.apache.rocketmq.controller.ControllerStartup",
+        installing.java_program_classpath("controller", VERSION),
+        values,
+        ("-Xms128m", "-Xmx256m"),
+    )
+    undo.callback(controller.kill)
+    controller.start()
+    replicas = undo.enter_context(
+        ReplicaSet(tmp_path, replicas=3, controller_addr=f"127.0.0.1:{port}")
+    )
+    group = Group(f"127.0.0.1:{port}", [*replicas.replicas])
+    for broker in group.brokers:
+        broker.start()
+    group.fill(group.whole())
+    group.fail_over()
+    group.fail_over()
+    group.elect(next(each for each in group.brokers if each is not group.master()))
+    group.fill(group.master())
+    group.check()

@@ -30,6 +30,14 @@ def publish_queues(topic: str, route: TopicRouteData) -> list[MessageQueue]:
     ]
 
 
+def lacks_masters(route: TopicRouteData) -> bool:
+    """Whether brokers accept messages of the topic, and none of these brokers has a master now."""
+    by_name = {broker.broker_name: broker.broker_addrs for broker in route.broker_datas}
+    writable = [data.broker_name for data in route.queue_datas if data.is_writable]
+    found = [by_name[name] for name in writable if name in by_name]
+    return bool(found) and not any(MASTER_ID in addrs for addrs in found)
+
+
 def route_for_new_topic(template: TopicRouteData, queue_nums: int) -> TopicRouteData:
     """The expected route of a topic after its auto-creation from the template topic."""
     datas = []

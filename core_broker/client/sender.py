@@ -14,7 +14,7 @@ from core_broker.client.latency_faults import LatencyFaults
 from core_broker.client.producer_settings import ProducerSettings
 from core_broker.client.queue_choice import QueueChooser
 from core_broker.client.results import SendResult, SendStatus
-from core_broker.client.routes import vip_addr
+from core_broker.client.routes import lacks_masters, vip_addr
 from core_broker.client.sending import Outgoing, read_send_answer
 from core_broker.errors import (
     ClientError,
@@ -26,6 +26,10 @@ from core_broker.errors import (
 from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
+
+#: Pauses until a topic whose brokers have lost their masters has one again, seconds: controllers
+#: elect another master within a second or so.
+MASTER_PAUSES_S = (0.1, 0.2, 0.3, 0.4, 0.5, 0.5)
 
 
 class Sender:
@@ -133,6 +137,7 @@ class Sender:
     ) -> tuple[SendContext, RemotingCommand]:
         addr = self._instance.routes.master_addr(queue.broker_name)
         if addr is None:
+            self._instance.routes.mark_stale(outgoing.topic)
             raise ConnectFailed(queue.broker_name, "no route names a master of the broker")
         if self._settings.vip_channel:
             addr = vip_addr(addr)
@@ -157,14 +162,21 @@ class Sender:
         self._hooks.after_send(context)
 
     async def _writable_queues(self, topic: str, deadline: Deadline) -> Sequence[MessageQueue]:
-        nums = self._settings.new_topic_queue_nums
+        nums, routes = self._settings.new_topic_queue_nums, self._instance.routes
         try:
             async with asyncio.timeout(deadline.left_ms() / 1000):
-                route = await self._instance.routes.publish_route(topic, nums)
+                route = await routes.publish_route(topic, nums)
+                for pause_s in MASTER_PAUSES_S:
+                    if not lacks_masters(route.data):
+                        break
+                    routes.mark_stale(topic)
+                    await asyncio.sleep(pause_s)
+                    route = await routes.publish_route(topic, nums)
         except TimeoutError:
             code = RequestCode.GET_ROUTEINFO_BY_TOPIC
             servers = self._instance.namesrv_addr
             raise RequestTimeout(servers, code, deadline.timeout_ms) from None
         if not route.publish_queues:
+            routes.mark_stale(topic)
             raise ClientError(f"The topic {topic} has no writable queue; check its perm.")
         return route.publish_queues

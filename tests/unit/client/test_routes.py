@@ -5,6 +5,7 @@ from core_broker.client.queue_choice import TOPICS_REMEMBERED_MAX, QueueChooser
 from core_broker.client.routes import (
     QUEUES_OF_ORDER_ENTRY_MAX,
     broker_addr,
+    lacks_masters,
     publish_queues,
     route_for_new_topic,
 )
@@ -50,6 +51,19 @@ def test_a_broker_without_master_takes_no_messages_but_is_read() -> None:
     data.broker_datas[1].broker_addrs = {1: "h:3"}
     assert shown(publish_queues("T", data)) == ["a0"]
     assert shown(subscribe_queues("T", data)) == ["a0", "b0", "b1", "b2"]
+
+
+def test_a_topic_lacks_masters_when_none_of_its_writable_brokers_has_one() -> None:
+    data = route()
+    assert not lacks_masters(data)
+    data.broker_datas[1].broker_addrs = {1: "h:3"}
+    assert not lacks_masters(data), "a has one"
+    data.broker_datas[0].broker_addrs = {1: "h:1"}
+    assert lacks_masters(data)
+    for each in data.queue_datas:
+        each.perm = 4
+    assert not lacks_masters(data), "nobody waits for a topic that takes no messages"
+    assert not lacks_masters(TopicRouteData())
 
 
 def test_an_order_configuration_replaces_the_list() -> None:

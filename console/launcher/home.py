@@ -3,6 +3,7 @@
 conf/broker.conf            the broker's settings, for the operator to edit
 conf/tools.yml, conf/tls/   keys and certificates of a secured folder, see `access.py`
 store/                      the broker's message store
+replicas/, controllers/     stores of further replicas, logs of controllers: --replicas
 namesrv/                    the name server's key-value settings
 valkey/                     the embedded Valkey's data
 lake/                       output of the trace jobs

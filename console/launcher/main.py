@@ -15,6 +15,7 @@ from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
 from console.launcher.ports import Ports, choose_ports
 from console.launcher.probes import bracketed
+from console.launcher.replicas import check_replicas
 from console.launcher.services import Plan, RedisPlan, plan_redis
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
@@ -40,8 +41,9 @@ def main(arguments: Sequence[str], *, demo: bool = False) -> int:
 
 async def run(options: Options) -> None:
     watch_without_threads()
-    ports = choose_ports(options)
     is_wanted = is_secured(options.home) if options.secure is None else options.secure
+    check_replicas(options, is_secured=is_wanted)
+    ports = choose_ports(options)
     access = open_access(options.home, options.host) if is_wanted else None
     plan = Plan(options, ports, plan_redis(os.environ, ports.redis), access)
     services = plan.services(set_up=prepare.is_needed(options.home))
@@ -67,6 +69,15 @@ def introduction(
         f"  name server  {host}:{ports.namesrv}, health and metrics on port {ports.namesrv_http}",
         f"  broker       {host}:{ports.broker} and {ports.broker_vip} (VIP), "
         f"health and metrics on port {ports.broker_http}",
+        *(
+            f"  replica {number}    {host}:{each.broker}, health and metrics on port {each.http}"
+            for number, each in enumerate(ports.replicas, 2)
+        ),
+        *(
+            f"  controller   {host}:{each.port}, {each.raft} (Raft), "
+            f"health and metrics on port {each.http}"
+            for each in ports.controllers
+        ),
         f"  console      http://{host}:{ports.console}",
     ]
     if redis_plan.server is not None:

@@ -16,6 +16,8 @@ from core_broker.limits import PORT_MAX
 NAMESRV_PORT = 9876
 BROKER_PORT = 10911
 CONSOLE_PORT = 8082
+REPLICAS_MAX = 5
+CONTROLLERS = 3
 
 EPILOG = """\b
 environment:
@@ -42,8 +44,16 @@ class Options:
     console_port: int = CONSOLE_PORT
     with_worker: bool = True
     with_demo: bool = False
+    replicas: int = 1
     #: None: as the home folder was started before.
     secure: bool | None = None
+
+    @property
+    def controllers(self) -> int:
+        """Number of controllers: none for one broker, and one that may fail for three replicas."""
+        if self.replicas == 1:
+            return 0
+        return 1 if self.replicas == 2 else CONTROLLERS
 
 
 def parse_options(
@@ -100,6 +110,14 @@ def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Comm
             _port("--console-port", "console", console_port),
             click.Option(
                 ["--no-worker"], is_flag=True, help="no background jobs: no Celery, no Spark"
+            ),
+            click.Option(
+                ["--replicas"],
+                type=click.IntRange(1, REPLICAS_MAX),
+                default=1,
+                metavar="N",
+                help=f"brokers with a copy of each message, 1 to {REPLICAS_MAX}; controllers elect "
+                "the master (1)",
             ),
             click.Option(
                 ["--secure/--no-secure"],

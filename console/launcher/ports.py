@@ -7,7 +7,7 @@ error.
 
 import errno
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
@@ -22,6 +22,23 @@ FREE_PORT_TRIES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPorts:
+    """The ports of a replica; the VIP port and the port for slaves lie beside `broker`."""
+
+    broker: int
+    http: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerPorts:
+    """The ports of a controller."""
+
+    port: int
+    raft: int
+    http: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
     """All ports of one start, none is 0."""
 
@@ -31,6 +48,9 @@ class Ports:
     broker_http: int
     console: int
     redis: int
+    #: The replicas besides the broker, and the controllers; empty without --replicas.
+    replicas: tuple[BrokerPorts, ...] = ()
+    controllers: tuple[ControllerPorts, ...] = ()
 
     @property
     def broker_vip(self) -> int:
@@ -64,7 +84,23 @@ def choose_ports(options: Options) -> Ports:
         namesrv_http=settle_side_port(options.host, namesrv_http, chosen),
         broker_http=settle_side_port(options.host, broker_http, chosen),
         redis=settle_side_port("127.0.0.1", 0, chosen),
+        replicas=tuple(settle_replica(options, chosen) for _ in range(options.replicas - 1)),
+        controllers=tuple(
+            settle_controller(options.host, chosen) for _ in range(options.controllers)
+        ),
     )
+
+
+def settle_replica(options: Options, chosen: set[int]) -> BrokerPorts:
+    """Choose the ports of a further replica."""
+    broker = settle_broker(replace(options, broker_port=0), chosen)
+    return BrokerPorts(broker=broker, http=settle_side_port(options.host, 0, chosen))
+
+
+def settle_controller(host: str, chosen: set[int]) -> ControllerPorts:
+    """Choose the ports of a controller."""
+    port, raft, http = (settle_side_port(host, 0, chosen) for _ in range(3))
+    return ControllerPorts(port=port, raft=raft, http=http)
 
 
 def settle_broker(options: Options, chosen: set[int]) -> int:

@@ -1,6 +1,7 @@
 """Description of one program to run."""
 
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -38,3 +39,8 @@ class Service:
     stop_rank: int = 0
     ready_timeout_s: float = READY_TIMEOUT_S
     stop_grace_s: float = STOP_GRACE_S
+
+
+def python(*arguments: str) -> tuple[str, ...]:
+    """Return the command of a Python program."""
+    return (sys.executable, "-u", *arguments)

@@ -2,13 +2,12 @@
 
 valkey ─────────────┐
 set-up (if needed) ─┼─▶ console, worker, scheduler
-name server ────────┴─▶ broker ─▶ demo
+name server ────────┴─▶ broker ─▶ demo     with --replicas: see replicas.py
 """
 
 import os
 import re
 import secrets
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +15,14 @@ from pathlib import Path
 from console.launcher import redis
 from console.launcher.access import Access
 from console.launcher.options import Options
-from console.launcher.ports import Ports
+from console.launcher.ports import BrokerPorts, Ports
 from console.launcher.probes import bracketed, http_ready, redis_ready
-from console.launcher.service import EVERYTHING, Service
+from console.launcher.replicas import controller_services, is_replicated, replica_env
+from console.launcher.service import EVERYTHING, Service, python
 
 # Programs of a lower rank stop first: clients stop before servers.
-RANK_DEMO, RANK_JOBS, RANK_CONSOLE, RANK_BROKER, RANK_NAMESRV, RANK_VALKEY = range(6)
+RANK_DEMO, RANK_JOBS, RANK_CONSOLE, RANK_REPLICA, RANK_BROKER = range(5)
+RANK_CONTROLLER, RANK_NAMESRV, RANK_VALKEY = range(5, 8)
 
 BROKER_READY_TIMEOUT_S = 900.0  # recovery after a power cut checks gigabytes of messages
 SET_UP_TIMEOUT_S = 300.0
@@ -88,7 +89,7 @@ class Plan:
 
         When the settings of the embedded Valkey cannot be written, `redis` becomes a notice.
         """
-        services = [self._namesrv(), self._broker()]
+        services = [self._namesrv(), *self._controllers(), self._first_broker(), *self._replicas()]
         if self.redis.server is not None:
             try:
                 services.append(self._valkey(self.redis.server))
@@ -123,28 +124,49 @@ class Plan:
             stop_rank=RANK_NAMESRV,
         )
 
-    def _broker(self) -> Service:
+    def _controllers(self) -> list[Service]:
+        return controller_services(self._options, self._ports, self._near_host, RANK_CONTROLLER)
+
+    def _replicas(self) -> list[Service]:
+        """Return the replicas besides the broker."""
+        # At first the broker's messages are the only ones: it must become the first master.
+        after = () if is_replicated(self._home) else ("broker",)
+        return [
+            self._broker(f"replica-{n}", ports, self._home / "replicas" / str(n) / "store", after)
+            for n, ports in enumerate(self._ports.replicas, 2)
+        ]
+
+    def _first_broker(self) -> Service:
+        ports = BrokerPorts(broker=self._ports.broker, http=self._ports.broker_http)
+        return self._broker("broker", ports, self._home / "store")
+
+    def _broker(
+        self, name: str, ports: BrokerPorts, store: Path, after: tuple[str, ...] = ()
+    ) -> Service:
         conf = self._home / "conf" / "broker.conf"
         env = {
-            "ROCKETMQ_LISTEN_PORT": str(self._ports.broker),
-            "ROCKETMQ_HTTP_PORT": str(self._ports.broker_http),
+            "ROCKETMQ_LISTEN_PORT": str(ports.broker),
+            "ROCKETMQ_HTTP_PORT": str(ports.http),
             "ROCKETMQ_BIND_ADDRESS": self._options.host,
-            "ROCKETMQ_STORE_PATH_ROOT_DIR": str(self._home / "store"),
+            "ROCKETMQ_STORE_PATH_ROOT_DIR": str(store),
         }
         if self._options.host not in ANY_ADDRESS:
-            env["ROCKETMQ_BROKER_IP1"] = self._options.host
+            env["ROCKETMQ_BROKER_IP1"] = env["ROCKETMQ_BROKER_IP2"] = self._options.host
         if self._access:
             env |= self._access.broker_env(os.environ)
+        if self._ports.controllers:
+            env |= replica_env(self._ports, self._near_host)
+        controllers = (f"controller-{n}" for n in range(len(self._ports.controllers)))
         return Service(
-            name="broker",
+            name=name,
             command=python("-m", "core_broker", "-c", str(conf), "-n", self.namesrv_addr),
             env=env,
             # On a full disk the broker serves reads; `up` must not stop it for that.
-            probe=http_ready(self._near_host, self._ports.broker_http, "/readyz?exclude=store"),
-            after=("namesrv",),
+            probe=http_ready(self._near_host, ports.http, "/readyz?exclude=store"),
+            after=("namesrv", *controllers, *after),
             needed=True,
-            hint=f"Its settings are in {conf}, its messages in {self._home / 'store'}.",
-            stop_rank=RANK_BROKER,
+            hint=f"Its settings are in {conf}, its messages in {store}.",
+            stop_rank=RANK_BROKER if name == "broker" else RANK_REPLICA,
             ready_timeout_s=BROKER_READY_TIMEOUT_S,
             stop_grace_s=BROKER_STOP_GRACE_S,
         )
@@ -249,10 +271,6 @@ class Plan:
             "GANTRY_ADMIN_PASSWORD": "",
             **(self._access.console_env(os.environ) if self._access else {}),
         }
-
-
-def python(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, "-u", *arguments)
 
 
 def celery(*arguments: str) -> tuple[str, ...]:

@@ -50,8 +50,12 @@ class Service:
         config: NamesrvConfig | ControllerConfig,
         name: str,
         on_close: Callable[[Connection], None],
+        refusal: Callable[[str], str] = lambda host: "",
     ) -> None:
-        """Prepare; raises SettingsError for TLS files of no use."""
+        """Prepare; raises SettingsError for TLS files of no use.
+
+        `refusal` returns why a peer with an address may not connect, or "".
+        """
         self.port = 0
         self.readiness = Readiness()
         self.side_port: SidePort | None = None
@@ -67,6 +71,7 @@ class Service:
             limits=Limits(idle_close_s=config.server_channel_max_idle_time_seconds),
             on_close=on_close,
             tls=ServerTls(config, name),
+            refusal=refusal,
         )
         self.readiness.set("listening", "not yet")
 

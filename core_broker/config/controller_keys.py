@@ -36,3 +36,5 @@ class ControllerKeys:
 
     # Gantry's own.
     controller_raft_peers: str = key("", important=True)  # "": each peer's port + 1
+    controller_allowed_addresses: str = ""  # "": everybody
+    raft_allowed_addresses: str = ""  # "": the hosts of the peers

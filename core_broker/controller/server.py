@@ -5,9 +5,11 @@ import logging
 import signal
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from core_broker.auth.acl2.source_addresses import SourceAddresses, listed_addresses, peer_address
 from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.controller.changes import Changes
 from core_broker.controller.live_brokers import LiveBrokers
@@ -29,6 +31,7 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.settings_owner import SettingsOwner
 from core_broker.remoting.tls_client import ClientTls
+from core_broker.remoting.tls_server import ServerTls
 from core_broker.service import Admit, Service, monotonic_ms
 
 log = logging.getLogger(__name__)
@@ -79,10 +82,14 @@ class Controller:
             self.replicas, self.member, self._live, self.changes, self.peers, monotonic_ms
         )
         self._log_requests = LogRequests(processor.in_log, self.member)
+        allowed = listed_addresses(
+            "controllerAllowedAddresses", config.controller_allowed_addresses
+        )
         self._service = Service(
             config,
             "controller",
             on_close=lambda lost: self.changes.brokers_lost(self._live.connection_lost(lost)),
+            refusal=partial(_address_refusal, allowed),
         )
         self._service.handlers = {
             **processor.at_once,
@@ -249,6 +256,12 @@ class Controller:
         return None if peer is None else peer.name
 
 
+def _address_refusal(allowed: SourceAddresses, host: str) -> str:
+    if allowed.has(peer_address(host)):
+        return ""
+    return "the address is not allowed; see controllerAllowedAddresses"
+
+
 def _member_settings(config: AnyConfig, peers: Peers) -> MemberSettings:
     addresses = {
         number: MemberAddress(peer.raft_host, peer.raft_port, peer.address)
@@ -261,6 +274,11 @@ def _member_settings(config: AnyConfig, peers: Peers) -> MemberSettings:
             addresses=addresses,
             folder=Path(config.controller_store_path),
             bind_host=config.bind_address,
+            allowed_peers=listed_addresses(
+                "raftAllowedAddresses", config.raft_allowed_addresses
+            ).texts,
+            server_tls=ServerTls(config, "raft"),
+            client_tls=_client_tls(config),
         )
     except ValueError as error:
         problem = SettingProblem("controllerDLegerGroup", str(error), peers.group)

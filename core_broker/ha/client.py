@@ -13,6 +13,7 @@ DefaultHAClient.
 import asyncio
 import logging
 import os
+import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from core_broker.ha.frames import PacketSplitter, encode_report, join_packets
 from core_broker.ha.record_stream import RecordStream
 from core_broker.ha.status import SlaveState, SlaveStatus
 from core_broker.remoting.client import split_addr
+from core_broker.remoting.tls_client import ClientTls, handshake_failure
 from core_broker.store.replica import Replica
 
 #: Maximum bytes of one read from the master: the work of one event-loop iteration.
@@ -43,7 +45,8 @@ class HaClient:
     """Copies the log of the master until cancelled.
 
     `ha_addr` returns the master's HA address, "" while unknown. `compare` checks both logs before
-    each connection; may raise ReplicationRefused. `appended` is called after each write.
+    each connection; may raise ReplicationRefused. `appended` is called after each write. With
+    haTlsEnable the log comes over TLS, which masters of RocketMQ do not speak.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class HaClient:
         self._compare = compare
         self._appended = appended
         self._now_ms = now_ms
+        self._tls = ClientTls.of(settings()) if settings().ha_tls_enable else None
         self._writer: asyncio.StreamWriter | None = None
         self._reported = -1
         self._refusal: ReplicationRefused | None = None
@@ -117,9 +121,14 @@ class HaClient:
         await self._compare()
         try:
             async with asyncio.timeout(CONNECT_S):
-                reader, writer = await asyncio.open_connection(host, port, limit=READ_BYTES)
+                context = None if self._tls is None else self._tls.context()
+                reader, writer = await asyncio.open_connection(
+                    host, port, limit=READ_BYTES, ssl=context
+                )
         except TimeoutError:
             raise ConnectFailed(addr, f"no answer in {CONNECT_S:.0f} s") from None
+        except ssl.SSLError as fault:
+            raise ConnectFailed(addr, handshake_failure(fault)) from None
         except OSError as fault:
             raise ConnectFailed(addr, os.strerror(fault.errno) if fault.errno else "") from None
         self._writer, self._refusal = writer, None

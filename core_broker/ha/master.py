@@ -11,17 +11,21 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from core_broker.config import BrokerConfig
 from core_broker.errors import CannotListen, GantryError
-from core_broker.ha.admission import allowed_addresses, is_allowed
+from core_broker.ha.admission import allowed_addresses, refusal
 from core_broker.ha.slave_link import CHUNK_BYTES_MAX, SlaveLink
 from core_broker.ha.waiting_sends import Replicated, WaitingSends
 from core_broker.limits import PORT_MAX
 from core_broker.remoting.bodies import HAConnectionRuntimeInfo, HARuntimeInfo
 from core_broker.remoting.codes import ResponseCode
+from core_broker.remoting.endpoint import Counters, Limits
 from core_broker.remoting.frame_faults import FrameFaultLog
-from core_broker.remoting.server import BACKLOG
+from core_broker.remoting.ports import Ports
+from core_broker.remoting.tls_listener import Admission
+from core_broker.remoting.tls_server import ServerTls
 from core_broker.store import MessageStore
 
 #: Delay of new messages without a waiting producer, seconds: several writes become one transfer.
@@ -42,14 +46,14 @@ log = logging.getLogger(__name__)
 class ReplicationMaster:
     """Sends the log to slaves, and counts their acknowledgements. Event loop only.
 
-    Raises SettingsError for an invalid haAllowedAddresses.
+    The port accepts slaves with and without TLS, as tls.server.mode says; slaves of RocketMQ speak
+    no TLS. Raises SettingsError for an invalid haAllowedAddresses and for TLS files of no use.
     """
 
     def __init__(self, store: MessageStore, settings: Callable[[], BrokerConfig]) -> None:
         #: The port, 0 before `start`.
         self.port = 0
-        #: Closed connections by reason: refused, fault, lost.
-        self.closings: Counter[str] = Counter()
+        self._closings: Counter[str] = Counter()
         #: Sends that did not get their acknowledgements, by response code.
         self.unreplicated: Counter[str] = Counter()
         self._store = store
@@ -58,7 +62,10 @@ class ReplicationMaster:
         self._links: set[SlaveLink] = set()
         self._waits = WaitingSends()
         self._faults = FrameFaultLog("replication", faults="of faults of slaves")
-        self._server: asyncio.Server | None = None
+        self._server: Ports | None = None
+        self._tls = ServerTls(settings(), "replication")
+        #: Connections that were closed before their protocol began.
+        self._counters = Counters()
         self._timer: asyncio.TimerHandle | None = None
         self._transfer: asyncio.TimerHandle | None = None
         #: End of the log at the last transfer, and whether that transfer had many new bytes.
@@ -77,12 +84,11 @@ class ReplicationMaster:
         wanted = config.ha_listen_port
         default = listen_port + 1 if config.listen_port and listen_port < PORT_MAX else 0
         try:
-            self._server = await self._listen(address, wanted or default)
+            self.port = await self._listen(address, wanted or default)
         except OSError as error:
             if wanted or not default:
                 raise CannotListen("haListenPort", address, wanted, error) from None
-            self._server = await self._listen(address, 0)
-        self.port = self._server.sockets[0].getsockname()[1]
+            self.port = await self._listen(address, 0)
         if default and not wanted and self.port != default:
             log.warning(
                 "Port %d is in use; slaves must connect to port %d. See haListenPort.",
@@ -91,10 +97,22 @@ class ReplicationMaster:
             )
         self._store.write_listeners.append(self._written)
 
-    async def _listen(self, address: str, port: int) -> asyncio.Server:
-        return await asyncio.get_running_loop().create_server(
-            self._accept, address, port, backlog=BACKLOG
+    async def _listen(self, address: str, port: int) -> int:
+        config = self._settings()
+        ports = Ports(
+            self._accept,
+            self._tls,
+            Limits(idle_close_s=config.ha_housekeeping_interval / 1000),
+            self._counters,
+            Admission(
+                lambda: self._settings().max_ha_connection_num,
+                partial(refusal, self._addresses),
+                displaces_silent=True,
+            ),
         )
+        bound = await ports.listen(address, port)
+        self._server = ports
+        return bound
 
     def _accept(self) -> SlaveLink:
         return SlaveLink(self._store, self._settings, self, monotonic_ms)
@@ -203,8 +221,8 @@ class ReplicationMaster:
         """A connection is open; returns the reason to close it, or ""."""
         if self._server is None:
             return "the broker is stopping"
-        if not is_allowed(self._addresses, link.peer_host):
-            return "the address is not allowed to replicate; see haAllowedAddresses"
+        if reason := refusal(self._addresses, link.peer_host):
+            return reason
         connections_max = self._settings().max_ha_connection_num
         if len(self._links) >= connections_max:
             # Connections without a request must not lock out slaves.
@@ -237,10 +255,10 @@ class ReplicationMaster:
         is_known = link in self._links
         self._links.discard(link)
         if fault is not None:
-            self.closings["fault" if is_known else "refused"] += 1
+            self._closings["fault" if is_known else "refused"] += 1
             self._faults.write(link.peer, fault)
             return
-        self.closings["lost"] += 1
+        self._closings["lost"] += 1
         if link.acknowledged:
             behind = self._store.max_offset_physical - link.acknowledged
             log.warning("slave %s disconnected, %d bytes behind", link.peer, behind)
@@ -262,6 +280,19 @@ class ReplicationMaster:
             self._tick_soon()
 
     # -- observation --
+
+    @property
+    def closings(self) -> dict[str, int]:
+        """Closed connections by reason; silent, tls and plain closed before the protocol began."""
+        early = self._counters
+        return {
+            "fault": self._closings["fault"],
+            "lost": self._closings["lost"],
+            "refused": self._closings["refused"] + early.refused,
+            "silent": early.silent,
+            "tls": early.tls_failed + early.tls_displaced + early.tls_unavailable,
+            "plain": early.plain_refused,
+        }
 
     def status(self) -> HARuntimeInfo:
         """Return the slaves with their progress, as GET_BROKER_HA_STATUS answers."""

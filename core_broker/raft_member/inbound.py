@@ -21,14 +21,16 @@ from core_broker.raft_member.frames import (
     read_hello,
 )
 from core_broker.remoting.addresses import host_port
+from core_broker.remoting.endpoint import Counters, Limits
 from core_broker.remoting.frame_faults import FrameFaultLog
+from core_broker.remoting.ports import Ports
+from core_broker.remoting.tls_listener import Admission as EarlyAdmission
+from core_broker.remoting.tls_server import ServerTls
 
 #: Connections without a valid hello; a further one takes the place of the oldest.
 UNPROVEN_MAX = 32
 #: Maximum wait for a hello, seconds.
 HELLO_TIMEOUT_S = 3.0
-#: Connections that wait for accept().
-BACKLOG = 64
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ class Inbound:
         own_hello: Callable[[int], Hello | None],
         admission: Admission,
         deliver: Callable[[list[AnyMessage]], None],
+        tls: ServerTls | None = None,
     ) -> None:
         """`own_hello` returns the hello for a member, None for an unknown one."""
         #: accepted connections; closings by refused (address), fault, lost and displaced; received
@@ -50,29 +53,37 @@ class Inbound:
         self._admission = admission
         self._deliver = deliver
         self._faults = FrameFaultLog("raft", faults="of faults of peers")
-        self._server: asyncio.Server | None = None
+        self._ports = Ports(
+            self._protocol,
+            tls,
+            Limits(idle_close_s=HELLO_TIMEOUT_S, handshakes_max=UNPROVEN_MAX),
+            Counters(),
+            EarlyAdmission(lambda: UNPROVEN_MAX, displaces_silent=True),
+        )
+        self._is_open = False
         self._unproven: dict[asyncio.StreamWriter, None] = {}
         self._members: dict[int, asyncio.StreamWriter] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, host: str, port: int) -> int:
         """Listen; return the port. Raises OSError."""
-        self._server = await asyncio.start_server(self._accept, host, port, backlog=BACKLOG)
-        actual: int = self._server.sockets[0].getsockname()[1]
-        return actual
+        self._is_open = True
+        return await self._ports.listen(host, port)
+
+    def _protocol(self) -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._accept)
 
     async def close(self) -> None:
         """Stop listening and close all connections."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        self._is_open = False
+        self._ports.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._server is None:
+        if not self._is_open:
             writer.transport.abort()
             return
         if len(self._unproven) >= UNPROVEN_MAX:

@@ -8,11 +8,13 @@ import asyncio
 import logging
 import random
 import socket
+import ssl
 from collections import Counter, deque
 
-from core_broker.errors import ProtocolError
+from core_broker.errors import GantryError, ProtocolError
 from core_broker.raft_member.frames import Hello, encode_hello, read_hello
 from core_broker.raft_member.settings import MemberAddress
+from core_broker.remoting.tls_client import ClientTls, handshake_failure
 
 #: Messages that wait for one member.
 QUEUE_MESSAGES_MAX = 2_048
@@ -34,12 +36,13 @@ log = logging.getLogger(__name__)
 class PeerLink:
     """Sends frames to one member. Event loop only."""
 
-    def __init__(self, own: Hello, address: MemberAddress) -> None:
+    def __init__(self, own: Hello, address: MemberAddress, tls: ClientTls | None = None) -> None:
         self.address = address
         self.is_connected = False
         #: connected, failed: attempts and losses; sent, dropped: frames.
         self.counters: Counter[str] = Counter()
         self._own = own
+        self._tls = tls
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._wake = asyncio.Event()
@@ -86,7 +89,7 @@ class PeerLink:
             connections = self.counters["connected"]
             try:
                 await self._session()
-            except (OSError, EOFError, UnicodeError, ProtocolError) as error:
+            except (OSError, EOFError, UnicodeError, GantryError) as error:
                 self._failed(error)
             if self.counters["connected"] > connections:
                 pause_s = RECONNECT_MIN_S
@@ -123,7 +126,11 @@ class PeerLink:
                 stall_ms = int(STALL_TIMEOUT_S * 1000)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, stall_ms)
             await loop.sock_connect(sock, address)
-            return await asyncio.open_connection(sock=sock)
+            if self._tls is None:
+                return await asyncio.open_connection(sock=sock)
+            return await asyncio.open_connection(
+                sock=sock, ssl=self._tls.context(), server_hostname=self.address.host
+            )
         except BaseException:
             sock.close()
             raise
@@ -162,6 +169,8 @@ class PeerLink:
         """Count a failure, and log it unless it repeats the last one."""
         self.counters["failed"] += 1
         failure = str(error) or type(error).__name__
+        if isinstance(error, ssl.SSLError):
+            failure = handshake_failure(error)
         if failure != self._last_failure:
             self._last_failure = failure
             place = (self._own.source, self._own.target, self.address.host, self.address.port)

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from core_broker.raft.config import RaftConfig
 from core_broker.raft_member.frames import CLUSTER_ID_CHARS_MAX, FRAME_BYTES_MAX
+from core_broker.remoting.tls_client import ClientTls
+from core_broker.remoting.tls_server import ServerTls
 
 #: Length of a tick, seconds: the interval of heartbeats, and a tenth of the shortest election
 #: timeout.
@@ -51,6 +53,9 @@ class MemberSettings:
     bind_host: str = ""
     #: Addresses and CIDR blocks that may connect; empty for the hosts of `addresses`.
     allowed_peers: tuple[str, ...] = ()
+    #: TLS of the own port and of connections to other members; None for none.
+    server_tls: ServerTls | None = None
+    client_tls: ClientTls | None = None
     tick_s: float = TICK_S
     outcome_timeout_s: float = OUTCOME_TIMEOUT_S
     snapshot_entries: int = SNAPSHOT_ENTRIES

@@ -31,7 +31,7 @@ class Transport:
         self._links: dict[int, PeerLink] = {}
         self._closing: set[asyncio.Task[None]] = set()
         admission = Admission(settings.allowed_peers, self._hosts)
-        self._inbound = Inbound(self._own_hello, admission, deliver)
+        self._inbound = Inbound(self._own_hello, admission, deliver, settings.server_tls)
 
     async def start(self) -> int:
         """Listen and connect; return the own port. Raises OSError when it cannot listen."""
@@ -100,4 +100,4 @@ class Transport:
         for node_id, address in self.addresses.items():
             hello = self._own_hello(node_id)
             if hello is not None and node_id not in self._links:
-                self._links[node_id] = PeerLink(hello, address)
+                self._links[node_id] = PeerLink(hello, address, self._settings.client_tls)

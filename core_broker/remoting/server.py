@@ -9,11 +9,9 @@ from core_broker.remoting.descriptors import connections_possible
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
 from core_broker.remoting.intake import Intake
 from core_broker.remoting.iteration import IterationEnd, Step
-from core_broker.remoting.tls_listener import TlsListener, listening_sockets
+from core_broker.remoting.ports import Ports
+from core_broker.remoting.tls_listener import Admission
 from core_broker.remoting.tls_server import ServerTls
-
-#: Maximum connections waiting for accept(): the backlog of listen().
-BACKLOG = 1024
 
 _DRAIN_CHECK_S = 0.02
 
@@ -24,7 +22,8 @@ class RemotingServer(Endpoint):
     Requests pass the stages of `intake` first; `dispatch` is the slow path for the rest. `dispatch`
     runs on the event loop to completion, and returns the answer, or None for a later answer through
     `connection.answer`. An exception becomes the answer: RequestRefused with the error's code,
-    other errors with SYSTEM_ERROR. `on_stopped` runs after the last connection is closed. With
+    other errors with SYSTEM_ERROR. `refusal` returns why a peer with an address may not connect,
+    or "". `on_stopped` runs after the last connection is closed. With
     `tls` all ports accept connections with TLS, and without TLS unless the mode is enforcing.
     """
 
@@ -40,6 +39,7 @@ class RemotingServer(Endpoint):
         on_resume: Callable[[Connection], None] | None = None,
         on_stopped: Step | None = None,
         tls: ServerTls | None = None,
+        refusal: Callable[[str], str] = lambda host: "",
     ) -> None:
         limits = limits or Limits()
         super().__init__(
@@ -54,32 +54,25 @@ class RemotingServer(Endpoint):
         )
         self._intake = intake or Intake()
         self._on_stopped = on_stopped
-        self._servers: list[asyncio.Server] = []
+        self._refusal = refusal
         #: The TLS settings of all ports; None for ports without TLS.
         self.tls = None if tls is None or tls.mode == "disabled" else tls
-        self._tls_listeners: list[TlsListener] = []
-        self._tls_watch: asyncio.Task[None] | None = None
+        self._ports = Ports(
+            self.accept, self.tls, self.limits, self.counters, Admission(self._free, refusal)
+        )
 
     async def listen(self, host: str, port: int) -> int:
         """Listen on a further port, 0 for any free port; returns the actual port."""
         self.watchdog.start()
-        loop = asyncio.get_running_loop()
-        if self.tls is not None:
-            return await self._listen_with(self.tls, host, port)
-        server = await loop.create_server(self.accept, host, port, backlog=BACKLOG)
-        self._servers.append(server)
-        actual: int = server.sockets[0].getsockname()[1]
-        return actual
+        return await self._ports.listen(host, port)
 
-    async def _listen_with(self, tls: ServerTls, host: str, port: int) -> int:
-        listeners = [
-            TlsListener(sock, tls, self.accept, self._free, self.limits, self.counters)
-            for sock in await listening_sockets(host, port, BACKLOG)
-        ]
-        self._tls_listeners += listeners
-        if self._tls_watch is None:
-            self._tls_watch = asyncio.get_running_loop().create_task(tls.watch())
-        return listeners[0].port
+    def opened(self, connection: Connection) -> bool:
+        """Add a new connection; returns False above the limit, and for a refused address."""
+        if reason := self._refusal(connection.peer_host):
+            self.counters.refused += 1
+            self._frame_faults.write(connection.peer, ConnectionError(reason))
+            return False
+        return super().opened(connection)
 
     def _free(self) -> int:
         return self.limits.connections_max - len(self.connections)
@@ -92,15 +85,7 @@ class RemotingServer(Endpoint):
 
     async def close(self, drain_timeout_s: float = 0.0) -> None:
         """Stop listening, wait until every request is answered or the timeout is over, close."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
-        for listener in self._tls_listeners:
-            listener.close()
-        self._tls_listeners.clear()
-        if self._tls_watch is not None:
-            self._tls_watch.cancel()
-            self._tls_watch = None
+        self._ports.close()
         await self._drain(drain_timeout_s)
         await self._close_all("the server is shutting down")
         self.watchdog.stop()

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from ssl import SSLContext, SSLError
 
 from core_broker.remoting.addresses import host_port
@@ -27,13 +28,26 @@ _SWEEP_S = 1.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Which connections are accepted before anything is known of them but their address."""
+
+    #: The number of further connections.
+    free: Callable[[], int]
+    #: Why a peer with this address may not connect, or "".
+    refusal: Callable[[str], str] = lambda host: ""
+    #: When there are too many connections: close the oldest one that is silent or in a handshake,
+    #: so that such peers lock nobody out; else the new connection.
+    displaces_silent: bool = False
+
+
 class TlsListener:
     """A listening socket and the connections before their first byte or in a handshake.
 
-    `accept` makes the protocol of a connection, `free` returns the number of further connections.
-    Connections without a first byte are closed after the idle time. Handshakes have a timeout and
-    a maximum number; above the number, the oldest handshake is closed: peers that begin a handshake
-    and fall silent cannot lock out other peers. Event loop only.
+    `accept` makes the protocol of a connection. Connections without a first byte are closed after
+    the idle time. Handshakes have a timeout and a maximum number; above the number, the oldest
+    handshake is closed: peers that begin a handshake and fall silent cannot lock out other peers.
+    Event loop only.
     """
 
     def __init__(
@@ -41,14 +55,14 @@ class TlsListener:
         sock: socket.socket,
         tls: ServerTls,
         accept: Callable[[], asyncio.BaseProtocol],
-        free: Callable[[], int],
+        admission: Admission,
         limits: Limits,
         counters: Counters,
     ) -> None:
         self._socket = sock
         self._tls = tls
         self._make_protocol = accept
-        self._free = free
+        self._admission = admission
         self._limits = limits
         self._counters = counters
         self._faults = FrameFaultLog(tls.name, faults="of TLS")
@@ -101,13 +115,42 @@ class TlsListener:
                 self._retry = self._loop.call_later(_ACCEPT_RETRY_S, self._listen)
                 return
             sock.setblocking(False)
-            if self.waiting >= self._free():
+            if not self._has_room(sock):
                 self._counters.refused += 1
                 sock.close()
                 continue
             self._silent[sock] = self._loop.time() + self._limits.idle_close_s
             if not self._decide(sock):
                 self._loop.add_reader(sock, self._readable, sock)
+
+    def _has_room(self, sock: socket.socket) -> bool:
+        """Whether the connection may stay; closes another one for it if necessary."""
+        try:
+            host, _ = host_port(sock.getpeername())
+        except OSError:
+            return False
+        if reason := self._admission.refusal(host):
+            self._faults.write(host, ConnectionError(reason))
+            return False
+        if self.waiting < self._admission.free():
+            return True
+        return self._admission.displaces_silent and self._displace()
+
+    def _displace(self) -> bool:
+        """Close the oldest connection without a first byte, else the oldest handshake."""
+        if self._silent:
+            self._drop(next(iter(self._silent)))
+        elif self._handshakes:
+            self._end_oldest_handshake()
+        else:
+            return False
+        return True
+
+    def _end_oldest_handshake(self) -> None:
+        oldest = next(iter(self._handshakes))
+        del self._handshakes[oldest]
+        oldest.cancel()
+        self._counters.tls_displaced += 1
 
     def _readable(self, sock: socket.socket) -> None:
         self._loop.remove_reader(sock)
@@ -138,13 +181,15 @@ class TlsListener:
 
     def _begin_handshake(self, sock: socket.socket) -> None:
         if len(self._handshakes) >= self._limits.handshakes_max:
-            oldest = next(iter(self._handshakes))
-            del self._handshakes[oldest]
-            oldest.cancel()
-            self._counters.tls_displaced += 1
+            self._end_oldest_handshake()
         task = self._loop.create_task(self._handshake(sock))
         self._handshakes[task] = None
-        task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+        task.add_done_callback(lambda done: self._handshake_ended(done, sock))
+
+    def _handshake_ended(self, task: asyncio.Task[None], sock: socket.socket) -> None:
+        self._handshakes.pop(task, None)
+        if task.cancelled():
+            sock.close()  # a task that is cancelled before its first step closes nothing
 
     async def _open(self, sock: socket.socket, context: SSLContext | None = None) -> None:
         """Give a connection to the event loop, which owns the socket from here on."""
@@ -170,9 +215,6 @@ class TlsListener:
                 self._refuse(sock, "there is no TLS certificate; see tls.server.certPath")
                 return
             await self._open(sock, context)
-        except asyncio.CancelledError:
-            sock.close()
-            raise
         except OSError as error:
             self._counters.tls_failed += 1
             reason = error.reason if isinstance(error, SSLError) else str(error)

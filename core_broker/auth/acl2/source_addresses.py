@@ -2,11 +2,13 @@
 
 An IPv4-mapped IPv6 address counts as IPv4; the scope of a peer's address (`%eth0`) is ignored. Bits
 behind the prefix are ignored as in RocketMQ: 10.0.0.5/8 is 10.0.0.0/8. Compatible with RocketMQ's
-Environment and IPAddressUtils.
+Environment and IPAddressUtils. Settings that list peers have the same addresses.
 """
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+from core_broker.errors import SettingProblem, SettingsError
 
 Peer = IPv4Address | IPv6Address
 
@@ -40,6 +42,15 @@ class SourceAddresses:
 
     def __hash__(self) -> int:
         return hash(self.texts)
+
+
+def listed_addresses(key: str, text: str) -> SourceAddresses:
+    """Return the addresses of a setting, separated by ";"; raises SettingsError."""
+    try:
+        return SourceAddresses([part.strip() for part in text.split(";") if part.strip()])
+    except ValueError as error:
+        expected = f"expected addresses and CIDR blocks, separated by ; ({error})"
+        raise SettingsError([SettingProblem(key, expected, text)]) from None
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

@@ -251,9 +251,14 @@ class TestHostileSlaves:
         self, start_broker: MakeBroker, caplog: pytest.LogCaptureFixture
     ) -> None:
         broker = await start_broker(ha_housekeeping_interval=1)
-        async with slave_of(broker.ha_port, None) as slave:
+        async with slave_of(broker.ha_port, 0) as slave:
             await slave.closed()
         assert "haHousekeepingInterval" in caplog.text
+        replication = broker._parts.replication
+        assert replication is not None
+        async with slave_of(broker.ha_port, None) as slave:
+            await slave.closed()
+        assert replication.closings["silent"] == 1
 
     async def test_a_slave_that_never_reads_delays_nobody(
         self, start_broker: MakeBroker, connect: Connect

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from core_broker.errors import SettingsError
-from core_broker.ha.admission import allowed_addresses, is_allowed
+from core_broker.ha.admission import allowed_addresses, refusal
 from tests.support.stores import store_config
 
 
 def allows(tmp_path: Path, host: str, **settings: Any) -> bool:
-    return is_allowed(allowed_addresses(store_config(tmp_path, **settings)), host)
+    return not refusal(allowed_addresses(store_config(tmp_path, **settings)), host)
 
 
 def test_everybody_as_in_rocketmq_without_access_control(tmp_path: Path) -> None:
@@ -27,6 +27,12 @@ def test_only_this_machine_with_access_control(tmp_path: Path, settings: dict[st
     assert allows(tmp_path, "127.0.0.1", **settings)
     assert allows(tmp_path, "::1", **settings)
     assert allows(tmp_path, "10.0.0.5", ha_allowed_addresses="10.0.0.0/8", **settings)
+
+
+def test_enforced_certificates_of_slaves_replace_the_list(tmp_path: Path) -> None:
+    required = {"tls_server_need_client_auth": "require", "authentication_enabled": True}
+    assert allows(tmp_path, "10.0.0.5", tls_server_mode="enforcing", **required)
+    assert not allows(tmp_path, "10.0.0.5", tls_server_mode="permissive", **required)
 
 
 def test_addresses_and_blocks(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.config import TlsSettings
 from core_broker.raft.messages import AnyMessage, Heartbeat, SnapshotChunk
 from core_broker.raft.model import Membership, SnapshotMeta
 from core_broker.raft_member import MemberAddress, MemberSettings, outbound
@@ -22,6 +23,9 @@ from core_broker.raft_member.frames import (
 )
 from core_broker.raft_member.inbound import UNPROVEN_MAX
 from core_broker.raft_member.transport import Transport
+from core_broker.remoting.tls_client import ClientTls
+from core_broker.remoting.tls_server import ServerTls
+from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.raft_members import HOST, Group
 
@@ -202,3 +206,69 @@ async def test_a_group_works_on_under_hostile_connections(tmp_path: Path) -> Non
         await group.agree()
         assert {machine.values["k"] for machine in group.machines.values()} == {"end"}
         assert all(member.failure is None for member in group.members.values())
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+def tls(authority: Authority, name: str, mode: str = "enforcing") -> TlsSettings:
+    pair = authority.issue(name)
+    return TlsSettings(
+        tls_server_mode=mode,  # type: ignore[arg-type]
+        tls_server_cert_path=pair.cert,
+        tls_server_key_path=pair.key,
+        tls_server_need_client_auth="require",
+        tls_server_auth_client=True,
+        tls_server_trust_cert_path=authority.pair.cert,
+        tls_client_cert_path=pair.cert,
+        tls_client_key_path=pair.key,
+        tls_client_auth_server=True,
+        tls_client_trust_cert_path=authority.pair.cert,
+        tls_client_check_host_name=True,
+    )
+
+
+def with_tls(found: TlsSettings) -> dict[str, object]:
+    return {"server_tls": ServerTls(found, "raft"), "client_tls": ClientTls.of(found, {})}
+
+
+async def test_members_speak_tls(tmp_path: Path, authority: Authority) -> None:
+    one_tls, two_tls = tls(authority, "one"), tls(authority, "two")
+    async with (
+        peer(settings(tmp_path, 1, {1: 0, 2: 9}, **with_tls(one_tls))) as one,
+        peer(settings(tmp_path, 2, {2: 0, 1: one.port}, **with_tls(two_tls))) as two,
+    ):
+        await eventually(lambda: two.transport.connected == {1: True})
+        two.transport.send([HEARTBEAT])
+        await eventually(lambda: one.received == [HEARTBEAT])
+        # A member's bytes without TLS, and a plain hello.
+        assert await closed_after(one.port, HELLO + encode_message(HEARTBEAT)) == b""
+        assert one.received == [HEARTBEAT]
+
+
+async def test_a_member_with_a_strange_certificate_is_refused(
+    tmp_path: Path, authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = Authority(tmp_path / "stranger", "another CA")
+    async with (
+        peer(settings(tmp_path, 1, {1: 0, 2: 9}, **with_tls(tls(authority, "one")))) as one,
+        peer(settings(tmp_path, 2, {2: 0, 1: one.port}, **with_tls(tls(stranger, "two")))) as two,
+    ):
+        await eventually(lambda: "no trust in its certificate" in caplog.text)
+        assert two.transport.connected == {1: False}
+        assert not one.transport.closings["accepted"]
+
+
+async def test_a_permissive_port_takes_members_with_and_without_tls(
+    tmp_path: Path, authority: Authority
+) -> None:
+    both = with_tls(tls(authority, "one", "permissive"))
+    async with (
+        peer(settings(tmp_path, 1, {1: 0, 2: 9, 3: 9}, **both)) as one,
+        peer(settings(tmp_path, 2, {2: 0, 1: one.port})) as plain,
+        peer(settings(tmp_path, 3, {3: 0, 1: one.port}, **both)) as secured,
+    ):
+        await eventually(lambda: plain.transport.connected == {1: True})
+        await eventually(lambda: secured.transport.connected == {1: True})

@@ -89,9 +89,9 @@ class Loopback:
 
 def port_of(server: RemotingServer) -> int:
     """The first port of a server."""
-    if server._tls_listeners:
-        return server._tls_listeners[0].port
-    port: int = server._servers[0].sockets[0].getsockname()[1]
+    if server._ports._listeners:
+        return server._ports._listeners[0].port
+    port: int = server._ports._servers[0].sockets[0].getsockname()[1]
     return port
 
 

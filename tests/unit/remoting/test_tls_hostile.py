@@ -39,7 +39,7 @@ async def test_damaged_hellos_harm_nobody(tls: Tls, loop_errors: list[dict[str, 
         await peer.at_end()
         if number % 50 == 0:
             await tls.asks(server, tls.files.tls())
-    await until(lambda: server._tls_listeners[0].waiting == 0)
+    await until(lambda: server._ports._listeners[0].waiting == 0)
     await tls.asks(server, tls.files.tls())
     await tls.asks(server, None)
     assert not loop_errors, f"seed {SEED}"

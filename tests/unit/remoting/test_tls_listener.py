@@ -102,7 +102,7 @@ async def test_the_oldest_handshake_gives_way(tls: Tls) -> None:
         peers.append(await tls.loopback.peer(server))
         await peers[-1].send(b"\x16\x03\x01")
     await until(lambda: server.counters.tls_displaced == 17)
-    assert server._tls_listeners[0].waiting == 3
+    assert server._ports._listeners[0].waiting == 3
     await tls.asks(server, tls.files.tls())
 
 
@@ -123,7 +123,7 @@ async def test_connections_above_the_limit_are_closed(tls: Tls) -> None:
     server = await tls.server(tls.files.settings(), limits=Limits(connections_max=2))
     for _ in range(2):
         await tls.loopback.peer(server)
-    await until(lambda: server._tls_listeners[0].waiting == 2)
+    await until(lambda: server._ports._listeners[0].waiting == 2)
     third = await tls.loopback.peer(server)
     assert await third.at_end() == b""
     assert server.counters.refused == 1
@@ -133,7 +133,7 @@ async def test_close_ends_what_is_not_open(tls: Tls) -> None:
     server = await tls.server(tls.files.settings())
     silent, hello = await tls.loopback.peer(server), await tls.loopback.peer(server)
     await hello.send(b"\x16")
-    listener = server._tls_listeners[0]
+    listener = server._ports._listeners[0]
     await until(lambda: listener.waiting == 2 and listener._handshakes)
     await server.close()
     assert (await silent.at_end(), await hello.at_end()) == (b"", b"")

@@ -23,7 +23,7 @@ from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
 from tests.support.broker_requests import pull_header, send_header
-from tests.support.cluster import ROOT, Cluster
+from tests.support.cluster import PATIENT, ROOT, Cluster
 from tests.support.eventually import eventually
 from tests.support.history import History
 from tests.support.load import Load, read_topic
@@ -41,7 +41,7 @@ START_S_MAX = 1.2
 #: Topics that are created at once, and the number of acknowledged topics before the kill.
 CREATIONS, KILLED_AFTER = 400, 100
 #: Small files, so that every life fills several, and frequent checkpoints, so that kills hit some.
-SETTINGS = {
+SETTINGS = PATIENT | {
     "mapped_file_size_commit_log": 256 * 1024,
     "mapped_file_size_consume_queue": 20 * 500,
     "max_hash_slot_num": 500,

@@ -24,7 +24,7 @@ from core_broker.remoting.headers import (
     UpdateConsumerOffsetRequestHeader,
 )
 from tests.support.broker_requests import send_header
-from tests.support.cluster import Cluster
+from tests.support.cluster import PATIENT, Cluster
 from tests.support.eventually import eventually
 from tests.support.history import History
 from tests.support.load import QUEUES, Load, read_topic
@@ -37,7 +37,7 @@ DISK_BYTES = 32 * MIB
 BALLAST_BYTES = 12 * MIB
 BODY_BYTES = (1_000, 20_000)
 #: No cleaning and no watermark: only ENOSPC of the file system refuses messages.
-SETTINGS = {
+SETTINGS = PATIENT | {
     "mapped_file_size_commit_log": MIB,
     "mapped_file_size_consume_queue": 20 * 200,
     "clean_resource_interval": 50,

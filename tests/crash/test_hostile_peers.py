@@ -24,7 +24,7 @@ from tests.crash.drill import (
     timed,
 )
 from tests.support.canary import Sent, missing
-from tests.support.cluster import Cluster
+from tests.support.cluster import PATIENT, Cluster
 from tests.support.hostile_requests import attacks
 
 pytestmark = pytest.mark.crash
@@ -60,7 +60,7 @@ async def check_canary(cluster: Cluster, messages: list[Sent]) -> None:
 @pytest.mark.timeout(600)
 async def test_no_request_holds_the_event_loop(tmp_path: Path) -> None:
     """The watchdog's own count: an attack must not make the loop compute for over 50 ms."""
-    with Cluster(tmp_path) as cluster:
+    with Cluster(tmp_path, **PATIENT) as cluster:
         outcomes, messages = await drill(cluster, attacks())
         print(f"\n{table(outcomes, messages)}")
         held = {each.attack for each in outcomes if each.cpu_holds}
@@ -80,7 +80,7 @@ async def test_no_request_holds_the_event_loop(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(0)
 async def test_hostile_peers_leave_no_memory_behind(tmp_path: Path) -> None:
-    with Cluster(tmp_path) as cluster:
+    with Cluster(tmp_path, **PATIENT) as cluster:
         servers = {"broker": cluster.broker.pid, "namesrv": cluster.namesrv.pid}
         # A tenth of the peers fills caches, tables and the allocator's pools.
         await mutated_frames(cluster, FRAMES // 10, SEED)

@@ -29,7 +29,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.crash.drill import beside_canary, exchange, holds, varz
 from tests.support.canary import TIMEOUT_MS, missing
-from tests.support.cluster import Cluster
+from tests.support.cluster import PATIENT, Cluster
 from tests.support.hostile_senders import (
     CANARY,
     CAPTURED,
@@ -54,7 +54,7 @@ USERS = {CANARY, CAPTURED, POWERLESS, DISABLED}
 GUESSED = {"bad-signature", "unknown-account"}
 LOGGED = "refused request code"
 #: Settings of the broker. The window is long: a slow machine must not make the canary's sends old.
-SETTINGS = {
+SETTINGS = PATIENT | {
     "access_replay_window_seconds": 3_600,
     "max_access_failures": 50,
     "max_access_back_off_seconds": 2,

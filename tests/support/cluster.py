@@ -35,6 +35,8 @@ SMALL_STORE: dict[str, Any] = {
     "max_hash_slot_num": 5000,
     "max_index_num": 20_000,
 }
+#: For tests in which no send may be refused: a busy machine may stop a broker during a write.
+PATIENT: dict[str, Any] = {"os_page_cache_busy_time_out_mills": 60_000}
 
 
 class Program:

@@ -86,7 +86,8 @@ def check_failures_of_the_api(own: Own) -> None:
     """Every answer names the broker, and answers with last values have their time."""
     for path in ("", "/brokers", "/topics", "/groups", "/clients", "/dlq", "/load"):
         answer = own.api.get(path)
-        assert [one["broker"] for one in answer["failures"]] == ["broker-a"], path
+        # A question at the moment of the kill has another reason than later ones: two failures.
+        assert {one["broker"] for one in answer["failures"]} == {"broker-a"}, (path, answer)
     topics = own.api.get("/topics")
     assert own.topic in [one["name"] for one in topics["items"]]
     assert topics["failures"][0]["as_of_ms"] > 0

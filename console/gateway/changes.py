@@ -125,7 +125,9 @@ def configs_on(
 
 def etag_of(configs: Iterable[tuple[BrokerRef, Any]]) -> str:
     """Return a digest of an object's configuration over all brokers."""
-    state = sorted((ref.name, msgspec.to_builtins(config)) for ref, config in configs)
+    # Replicas of a broker have one name, and change their ids and places.
+    ordered = sorted(configs, key=lambda each: (each[0].name, each[0].id, each[0].addr))
+    state = [(ref.name, msgspec.to_builtins(config)) for ref, config in ordered]
     text = json.dumps(state, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:ETAG_CHARS]
 

@@ -53,6 +53,13 @@ def test_an_etag_follows_every_broker_and_not_their_order() -> None:
     assert first != etag_of([(A, one)])
 
 
+def test_replicas_of_one_name_have_an_etag() -> None:
+    master, slave = BrokerRef("a", 0, "h:1"), BrokerRef("a", 1, "h:2")
+    first = etag_of([(master, {"key": "x"}), (slave, {"key": "y"})])
+    assert first == etag_of([(slave, {"key": "y"}), (master, {"key": "x"})])
+    assert first != etag_of([(slave, {"key": "z"}), (master, {"key": "x"})])
+
+
 def test_a_state_that_was_not_seen_is_refused() -> None:
     check_unchanged(None, "x")
     check_unchanged("x", "x")

@@ -104,8 +104,13 @@ class RouteTable:
         """Add or refresh a broker; return the master for a slave.
 
         Topics are taken from a master only, when the master is new or its data version changed.
-        Absent topics stay, because registrations may be partial.
+        Absent topics stay, because registrations may be partial. A master of an older epoch than
+        the living master (RocketMQ 5's stateVersion) is not entered: controllers have replaced it.
         """
+        if self._is_outdated(identity, live):
+            if identity.addr in self.live:
+                self._remove(identity.addr)
+            return MasterOfSlave()
         known = self.live.get(identity.addr)
         if known is not None and known.name != identity.name:
             # The broker was renamed; RocketMQ would keep the routes of the old name.
@@ -122,6 +127,14 @@ class RouteTable:
         if identity.broker_id == MASTER_ID:
             return MasterOfSlave()
         return self._master_of(identity.name)
+
+    def _is_outdated(self, identity: BrokerIdentity, live: LiveBroker) -> bool:
+        broker = self.brokers.get(identity.name)
+        addr = None if broker is None else broker.broker_addrs.get(identity.broker_id)
+        other = None if addr in (None, identity.addr) else self.live.get(addr or "")
+        if other is None:
+            return False
+        return (other.data_version.state_version or 0) > (live.data_version.state_version or 0)
 
     def is_in_place(self, identity: BrokerIdentity) -> bool:
         """Return whether the routes contain the address of the broker under its id."""

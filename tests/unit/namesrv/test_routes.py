@@ -124,6 +124,25 @@ def test_a_slave_that_becomes_master_keeps_one_entry(table: RouteTable) -> None:
     assert "T" in table.topics
 
 
+def test_a_replaced_master_does_not_come_back(table: RouteTable) -> None:
+    """Controllers have elected another master; the old one does not know it yet."""
+
+    def master(addr: str, epoch: int) -> None:
+        who = identity(addr=addr)
+        version = DataVersion(epoch, 0, epoch)
+        live = LiveBroker(who.name, OLD, 0, version, "ha:" + addr, [])
+        table.register(who, live, [TopicConfig(topic_name="T")])
+
+    master("1:1", 5)
+    master("2:1", 6)
+    assert table.brokers["b"].broker_addrs == {0: "2:1"}
+    master("1:1", 5)
+    assert table.brokers["b"].broker_addrs == {0: "2:1"}
+    assert "1:1" not in table.live
+    master("1:1", 7)
+    assert table.brokers["b"].broker_addrs == {0: "1:1"}
+
+
 def test_a_lost_connection_removes_the_broker_at_once(table: RouteTable) -> None:
     register(table, identity("a", addr="1:1"), "T", connection=OLD)
     register(table, identity("b", addr="2:1"), "T", "U", connection=NEW)

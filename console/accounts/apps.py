@@ -15,7 +15,7 @@ class AccountsConfig(AreaConfig):
     label = "accounts"
     resource = "users"
     title = _("Users")
-    icon = "users"
+    icon = "user"
     scope = "console"
     need = "admin"
     start = "users"

@@ -9,7 +9,7 @@ class AuditConfig(AreaConfig):
     name = "console.audit"
     label = "audit"
     title = _("Audit")
-    icon = "history"
+    icon = "list-details"
     scope = "console"
     need = "admin"
 

@@ -119,7 +119,8 @@ async def test_a_broker_that_dies_and_comes_back_is_followed(
         await asyncio.to_thread(cluster.kill_broker)
         stale = await socket.hear_until(lambda message: message.get("state") == "stale")
         assert [broker["state"] for broker in stale["brokers"]] == ["down"]
-        assert [one["broker"] for one in stale["failures"]] == ["broker-a"]
+        # One failure per reason: a question at the moment of the kill has a reason of its own.
+        assert {one["broker"] for one in stale["failures"]} == {"broker-a"}
         assert stale["fresh_at_ms"] < stale["at_ms"]
         assert stale["in_rate"] is None
         await asyncio.to_thread(cluster.restart_broker)

@@ -176,7 +176,8 @@ def test_a_dead_broker_is_down_with_the_last_known_objects(own: Own) -> None:
     assert (topic["stale"], topic["in_rate"]) == (True, None)
     edge = edges_of(body)["broker:broker-a", f"topic:{own.topic}"]
     assert (edge["down"], edge["stale"], edge["rate"]) == (True, True, None)
-    assert [failure["broker"] for failure in body["failures"]] == ["broker-a"]
+    # One failure per reason: a question at the moment of the kill has a reason of its own.
+    assert {failure["broker"] for failure in body["failures"]} == {"broker-a"}
     text = own.text("topology/")
     assert "alert-danger" in text
     assert "state-down" in text

@@ -81,6 +81,7 @@ AREAS = [
     "console.areas.clients",
     "console.areas.acl_users",
     "console.areas.acl_accounts",
+    "console.areas.definitions",
     "console.areas.offsets",
     "console.areas.messages",
     "console.areas.deadletters",

@@ -3,6 +3,7 @@
 Objects of the cluster that the document does not name are reported and never deleted.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,6 +32,19 @@ class Change:
     field: str
     before: Any
     after: Any
+
+    @property
+    def before_text(self) -> str:
+        return _text(self.before)
+
+    @property
+    def after_text(self) -> str:
+        return _text(self.after)
+
+
+def _text(value: Any) -> str:
+    """A value as the document has it: texts without quotes, other values as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,8 +106,9 @@ def _lines(item: Item, outcomes: tuple[Outcome, ...] | None) -> list[str]:
         return []
     lines = [f"{SIGNS[item.action]} {item.kind} {item.name}{_suffix(item)}"]
     lines += [
-        f"    {change.broker} {change.field}: {change.before} -> {change.after}"
+        f"    {change.broker} {change.field}: {change.before_text} -> {change.after_text}"
         for change in item.changes
+        if change.field
     ]
     errors = [each for each in outcomes or () if each.error and not item.problem]
     return lines + [f"    failed on {each.broker}: {each.error}" for each in errors]

@@ -36,6 +36,7 @@ TITLES = {
     24: "deletes guarded: impact, typed name, protection, warning for dead letters",
     25: "produce every type of message, and send again",
     26: "bulk acts with a result per item",
+    27: "definitions as YAML with diff and dry run; export, wipe, import, export are identical",
     28: "OpenAPI 3, try-it page, true status codes, problem+json",
     29: "/metrics, Grafana boards, /livez, /readyz with the failed check",
     30: "delayed messages by due time, search, why none can be cancelled",

@@ -1,0 +1,1 @@
+"""Definitions as code: export, compare and apply topics, groups, permissions and protection."""

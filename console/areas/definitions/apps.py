@@ -1,0 +1,20 @@
+"""The area `definitions`."""
+
+from django.utils.translation import gettext_lazy as _
+
+from console.frame.areas import AreaConfig
+
+
+class DefinitionsConfig(AreaConfig):
+    name = "console.areas.definitions"
+    label = "definitions"
+    title = _("Definitions")
+    icon = "file-text"
+    need = "admin"
+    in_navigation = False
+    start = "page"
+
+    def ready(self) -> None:
+        from console.areas.definitions import protection, sections
+
+        sections.register(protection.SECTION)

@@ -1,0 +1,168 @@
+"""Export, plan and application of definitions, shared by page and REST resource."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import DatabaseError
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from rest_framework.request import Request
+
+from console.areas.definitions.sections import registered
+from console.audit.recording import audited
+from console.gateway import Cluster, Unusable
+from console.gateway.changes import BrokerOutcome, FieldChange
+from console.gateway.definitions import Outcomes, apply_items, definitions
+from console.resources import history
+from console.resources.models import Kind
+from core_broker.definitions.cluster import Outcome
+from core_broker.definitions.comparing import Action, Item, compare
+from core_broker.definitions.model import DefinitionsError, Document
+from core_broker.definitions.reading import read
+from core_broker.definitions.writing import to_yaml
+
+APPLY_ACTION = "definitions.apply"
+_HISTORY_KINDS = {"topics": Kind.TOPIC, "groups": Kind.GROUP}
+
+
+class UnusableDefinitions(Unusable):
+    kind = "definitions"
+    title = gettext_lazy("The definitions cannot be used")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An item and its result; `error` is empty after success and for an item without changes."""
+
+    item: Item
+    result: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The differences of a document and a cluster, with notes for the reader."""
+
+    items: tuple[Item, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def drift(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.is_drift)
+
+    @property
+    def extra(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if item.action is Action.EXTRA)
+
+    def count(self, action: Action) -> int:
+        return sum(item.action is action for item in self.items)
+
+
+def export_text(cluster: Cluster) -> tuple[str, tuple[str, ...]]:
+    """The definitions of a cluster as YAML, and notes about missing parts."""
+    gathered = cluster.ask(definitions).value
+    document = Document(
+        dict(gathered.document.objects),
+        {
+            name: value
+            for name, section in registered().items()
+            if (value := section.export(cluster.name))
+        },
+    )
+    return to_yaml(document), gathered.notes
+
+
+def plan(cluster: Cluster, text: str | bytes) -> Plan:
+    """Compare a document with the cluster. Raises UnusableDefinitions."""
+    sections = registered()
+    try:
+        wanted = read(text, sections)
+        own = [
+            item
+            for name, value in wanted.more.items()
+            for item in sections[name].plan(cluster.name, value)
+        ]
+    except DefinitionsError as fault:
+        raise UnusableDefinitions(str(fault)) from fault
+    gathered = cluster.ask(definitions).value
+    items = compare(wanted, gathered.document, gathered.brokers)
+    notes = gathered.notes if {"users", "acls"} & set(wanted.objects) else ()
+    return Plan((*items, *own), (*notes, *_warnings(items)))
+
+
+def apply(request: HttpRequest | Request, cluster: Cluster, planned: Plan) -> list[Applied]:
+    """Apply the plan with an audit row. The pages of topics and groups undo their changes."""
+    by = request.user.get_username()
+    with audited(request, APPLY_ACTION, cluster=cluster.name, target=cluster.name) as entry:
+        entry.after = {"items": [f"{item.kind} {item.name}" for item in planned.drift]}
+        sections = registered()
+        on_brokers = [item for item in planned.items if item.kind not in sections]
+        outcomes = cluster.do(apply_items, tuple(on_brokers))
+        results = [
+            _own_result(cluster, item, by) if item.kind in sections else _result(item, outcomes)
+            for item in planned.items
+        ]
+        entry.outcomes(
+            {"item": f"{each.item.kind} {each.item.name}", "error": each.error or None}
+            for each in results
+            if each.item.is_drift
+        )
+    for item in on_brokers:
+        _keep_history(request, cluster, item, outcomes.get((item.kind, item.name), ()))
+    return results
+
+
+def _result(item: Item, outcomes: Outcomes) -> Applied:
+    if not item.is_drift:
+        return Applied(item, item.action.value)
+    failed = [each for each in outcomes.get((item.kind, item.name), ()) if each.error is not None]
+    if failed:
+        error = "; ".join(f"{each.broker}: {each.error}".removeprefix(": ") for each in failed)
+        return Applied(item, "failed", error)
+    return Applied(item, "created" if item.action is Action.CREATE else "updated")
+
+
+def _own_result(cluster: Cluster, item: Item, by: str) -> Applied:
+    if not item.is_drift:
+        return Applied(item, item.action.value)
+    try:
+        registered()[item.kind].apply(cluster.name, item, by)
+    except (DefinitionsError, DatabaseError) as failure:
+        return Applied(item, "failed", str(failure))
+    return Applied(item, "updated")
+
+
+def _warnings(items: Sequence[Item]) -> list[str]:
+    """Topics whose write queues are more than their read queues: consumers miss messages."""
+    found = []
+    for item in items:
+        if item.kind != "topics" or not item.is_drift:
+            continue
+        for broker, fields in (item.wanted or {}).items():
+            written, read_queues = fields.get("writeQueueNums", 8), fields.get("readQueueNums", 8)
+            if written > read_queues:
+                text = _("%(topic)s on %(broker)s: no consumer reads queues %(first)s to %(last)s.")
+                values = {"topic": item.name, "broker": broker}
+                found.append(text % {**values, "first": read_queues, "last": written - 1})
+    return found
+
+
+def _keep_history(
+    request: HttpRequest | Request, cluster: Cluster, item: Item, outcomes: Sequence[Outcome]
+) -> None:
+    kind = _HISTORY_KINDS.get(item.kind)
+    if kind is None or item.action is not Action.UPDATE:
+        return
+    lines = [
+        FieldChange(each.broker, _snake(each.field), each.before, each.after)
+        for each in item.changes
+        if each.broker not in item.missing
+    ]
+    done = [BrokerOutcome(each.broker, "", each.error) for each in outcomes]
+    history.keep(request.user, cluster.name, kind, item.name, lines, done)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"([A-Z])", lambda found: f"_{found[1].lower()}", name)

@@ -1,0 +1,75 @@
+"""The page of definitions: download, preview of a document, application with results."""
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+
+from console.areas.definitions.forms import DefinitionsForm
+from console.areas.definitions.planning import (
+    APPLY_ACTION,
+    Plan,
+    UnusableDefinitions,
+    apply,
+    export_text,
+    plan,
+)
+from console.areas.definitions.requests import readable_sources
+from console.frame.access import Need, needs
+from console.frame.pages import ClusterPage
+from console.gateway import gateway
+
+YAML = "application/yaml"
+
+
+@needs(Need.ADMIN)
+class DefinitionsPage(ClusterPage):
+    """A form; after the preview the differences; after the application one result per object."""
+
+    template = "definitions/page.html"
+    actions = {"post": APPLY_ACTION}
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.show_form(self.form())
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        form = self.form(request.POST, request.FILES)
+        if not form.is_valid():
+            return self.show_form(form, status=400)
+        fields = form.cleaned_data
+        text = fields["file"] or fields["text"]
+        if fields["source"]:
+            text = export_text(gateway.cluster(fields["source"]))[0]
+        try:
+            planned = plan(self.cluster, text)
+        except UnusableDefinitions as fault:
+            form.add_error(None, str(fault.detail))
+            return self.show_form(form, status=400)
+        results = apply(request, self.cluster, planned) if "apply" in request.POST else None
+        shown = text if isinstance(text, str) else text.decode()
+        return self.show_plan(planned, shown, results)
+
+    def form(self, *data: object) -> DefinitionsForm:
+        return DefinitionsForm(*data, sources=readable_sources(self.request, self.cluster.name))
+
+    def show_form(self, form: DefinitionsForm, status: int = 200) -> HttpResponse:
+        return self.show(title=_("Definitions"), form=form, status=status)
+
+    def show_plan(self, planned: Plan, text: str, results: object) -> HttpResponse:
+        return self.show(
+            title=_("Definitions"),
+            form=self.form(),
+            plan=planned,
+            text=text,
+            results=results,
+            failed=[each for each in results or () if each.error],  # type: ignore[attr-defined]
+        )
+
+
+@needs(Need.ADMIN)
+class DownloadView(ClusterPage):
+    """The definitions of the cluster as a file."""
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        text, _notes = export_text(self.cluster)
+        response = HttpResponse(text, content_type=f"{YAML}; charset=utf-8")
+        response["Content-Disposition"] = f'attachment; filename="{self.cluster.name}.yaml"'
+        return response

@@ -1,0 +1,134 @@
+"""Definitions as code by page and REST: preview, application, undo, copy, hostile documents."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from pytest_django import Settings
+
+from console.audit.models import AuditRow
+from console.resources.models import Change, Protection
+from tests.api.conftest import Api
+from tests.api.traffic import Traffic
+from tests.support.cluster import Cluster
+
+PAGE = "/clusters/local/definitions/"
+HEAD = "format: gantry/definitions/1\n"
+
+
+def post(api: Api, text: str, status: int = 200, query: str = "") -> Any:
+    answer = api("post", f"/definitions{query}", {"definitions": text})
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def results(answer: Any) -> dict[str, str]:
+    return {each["name"]: each["result"] for each in answer["items"]}
+
+
+@pytest.mark.must_beat(27)
+def test_export_wipe_import_export_gives_the_same_text(api: Api, traffic: Traffic) -> None:
+    topic, group = traffic.topic("orders"), traffic.group("billing", retry_max_times=3)
+    assert api("put", f"/topics/{topic}/protection").status_code == 200
+    first = api.get("/definitions")["definitions"]
+    assert f"{topic}: {{order: false, perm: 6, readQueueNums: 2, writeQueueNums: 2}}" in first
+    assert not post(api, first, query="?dry_run=1")["drift"]
+    traffic.clear()
+    Protection.objects.all().delete()
+    plan = post(api, first, query="?dry_run=1")
+    assert plan["drift"]
+    assert results(plan)[topic] == results(plan)[group] == "would create"
+    assert topic not in traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
+    done = post(api, first)
+    assert results(done)[topic] == "created"
+    assert results(done)[f"topics/{topic}"] == "updated"
+    assert api.get("/definitions")["definitions"] == first
+    row = AuditRow.objects.get(action="definitions.apply")
+    assert row.result == "done"
+
+
+def test_a_change_is_made_where_it_differs_and_can_be_undone(
+    api: Api, traffic: Traffic, page: Client
+) -> None:
+    topic, other = traffic.topic("orders"), traffic.topic("other")
+    done = post(api, f"{HEAD}topics:\n  {topic}: {{perm: 4}}\n")
+    [item] = [each for each in done["items"] if each["name"] == topic]
+    assert item["result"] == "updated"
+    [change] = item["changes"]
+    assert (change["field"], change["before"], change["after"]) == ("perm", 6, 4)
+    assert results(done)[other] == "extra"
+    number = Change.objects.get(name=topic).pk
+    answer = page.post(f"/clusters/local/topics/{topic}/undo/{number}/")
+    assert answer.status_code == 302
+    configs = traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
+    assert configs[topic].perm == 6
+
+
+def test_what_fails_is_told_by_object(api: Api, traffic: Traffic) -> None:
+    text = (
+        f"{HEAD}topics:\n  fine: {{readQueueNums: 2, writeQueueNums: 4}}\n"
+        "  bad name: {perm: 6}\n  apart: {brokers: {broker-x: {perm: 6}}}\n"
+    )
+    done = post(api, text, 207)
+    assert results(done) == {"fine": "created", "bad name": "failed", "apart": "failed"}
+    assert any("no consumer reads queues 2 to 3" in note for note in done["notes"])
+    assert AuditRow.objects.get(action="definitions.apply").result == "partly"
+
+
+def test_the_page_previews_a_file_and_applies_the_preview(page: Client, traffic: Traffic) -> None:
+    text = f"{HEAD}topics:\n  paged: {{perm: 6}}\nprotection:\n  topics: [paged]\n"
+    file = SimpleUploadedFile("cluster.yaml", text.encode())
+    shown = page.post(PAGE, {"file": file}).content.decode()
+    assert "Preview: nothing is changed yet" in shown
+    assert "paged" not in traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
+    done = page.post(PAGE, {"text": text, "apply": "1"}).content.decode()
+    assert "Results" in done
+    assert "paged" in traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
+    assert Protection.objects.filter(name="paged").exists()
+    again = page.post(PAGE, {"text": text}).content.decode()
+    assert "No differences" in again
+    answer = page.get(f"{PAGE}download/")
+    assert "paged:" in answer.content.decode()
+    assert page.post(PAGE, {}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "blank"),
+        ("nothing", "no map"),
+        (f"{HEAD}topics:\n  t: {{prem: 6}}", "did you mean 'perm'"),
+        (f"{HEAD}protection: [a]", "lists of names"),
+        (f"{HEAD}protection:\n  topics: {{a: b}}", "no list of names"),
+        (f"{HEAD}a: &a [x]\nb: [*a, *a]", "line"),
+        (f"{HEAD}topics: {'{a: ' * 200}", "no YAML"),
+    ],
+)
+def test_an_unusable_document_changes_nothing(text: str, told: str, api: Api) -> None:
+    answer = api("post", "/definitions", {"definitions": text})
+    assert answer.status_code == 400, answer.content
+    assert told in answer.content.decode()
+    assert not AuditRow.objects.filter(action="definitions.apply").exists()
+
+
+def test_ten_megabytes_are_refused(api: Api, page: Client) -> None:
+    assert api("post", "/definitions", {"definitions": "x" * 10_000_000}).status_code == 413
+    file = SimpleUploadedFile("cluster.yaml", b"x" * 10_000_000)
+    answer = page.post(PAGE, {"file": file})
+    assert answer.status_code == 400
+    assert "the maximum is 4 MiB" in answer.content.decode()
+
+
+def test_definitions_are_copied_from_another_cluster(
+    api: Api, traffic: Traffic, local: Cluster, settings: Settings, staff: User
+) -> None:
+    settings.CONSOLE_CLUSTERS = {"local": local.namesrv_addr, "twin": local.namesrv_addr}
+    topic = traffic.topic("copied")
+    answer = api("post", "/definitions?dry_run=1", {"from_cluster": "twin"})
+    assert answer.status_code == 200, answer.content
+    assert results(answer.json())[topic] == "same"
+    assert api("post", "/definitions", {"from_cluster": "nowhere"}).status_code == 404
+    both = {"from_cluster": "twin", "definitions": HEAD}
+    assert api("post", "/definitions", both).status_code == 400

@@ -125,6 +125,7 @@ def snapshot(**parts: Any) -> Snapshot:
 
 def sample(age_s: float = 60, **values: Any) -> Sample:
     fields: dict[str, Any] = {"dead_letters": {}, "complete": True, "disks": {}, "offsets": {}}
+    fields |= {"lags": {}, "owners": {}}
     return Sample(NOW_MS - int(age_s * 1000), **{**fields, **values})
 
 

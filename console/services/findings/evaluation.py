@@ -16,6 +16,7 @@ from console.gateway.health.snapshot import Snapshot, health_snapshot
 from console.services.findings.finding import Report, in_order
 from console.services.findings.rules import RULES, Evidence, evaluate
 from console.services.findings.rules.brokers import disks
+from console.services.findings.rules.consumption import owners_digest
 from console.services.findings.rules.groups import measured_groups
 from console.services.findings.rules.members import offsets_with_lag
 from console.services.findings.samples import Sample, Samples
@@ -161,6 +162,12 @@ def sample_of(evidence: Evidence) -> Sample:
         is_complete,
         disks(snapshot.brokers.value or ()),
         {name: offsets_with_lag(each) for name, each in evidence.diagnoses.items()},
+        {row.name: each.lag for row, each, _at_ms in measured_groups(snapshot) if each.lag},
+        {
+            name: digest
+            for name, each in evidence.diagnoses.items()
+            if each.taken_ms >= snapshot.taken_ms and (digest := owners_digest(each)) is not None
+        },
     )
 
 

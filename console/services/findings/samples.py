@@ -27,7 +27,8 @@ class Sample:
     """Values of one evaluation.
 
     `dead_letters` has the groups with dead letters; `complete`: all other groups had none.
-    `offsets` has the consumer offsets of the queues with lag, by diagnosed group.
+    `offsets` has the consumer offsets of the queues with lag, by diagnosed group. `lags` has the
+    groups with lag, `owners` a digest of the owners of the queues, by newly diagnosed group.
     """
 
     at_ms: int
@@ -35,6 +36,8 @@ class Sample:
     complete: bool
     disks: Mapping[str, Disk]
     offsets: Mapping[str, Mapping[QueueKey, int]]
+    lags: Mapping[str, int]
+    owners: Mapping[str, int]
 
 
 class Samples:
@@ -60,3 +63,7 @@ class Samples:
         """Return the latest sample of `at_ms` or earlier."""
         earlier = (each for each in reversed(self._samples) if each.at_ms <= at_ms)
         return next(earlier, None)
+
+    def since(self, at_ms: int) -> list[Sample]:
+        """Return the samples of `at_ms` or later, in order of time."""
+        return [each for each in self._samples if each.at_ms >= at_ms]

@@ -7,7 +7,7 @@ import pytest
 from console.gateway.health.members import subscription_of
 from console.gateway.health.snapshot import Part, Snapshot
 from console.services.findings.finding import Severity, Target
-from console.services.findings.rules import groups, members
+from console.services.findings.rules import consumption, groups, members
 from console.services.findings.rules.rule import Rule
 from core_broker.remoting.bodies import SubscriptionData
 from tests.support import finding_evidence as given
@@ -214,3 +214,64 @@ def test_a_client_without_a_queue_is_advice() -> None:
     # Before the first rebalance nobody has a queue.
     new = given.diagnosis(given.member("a", queues=0), given.member("b", queues=0))
     assert passes(members.client_idle, evidence(diagnosed=new))
+
+
+def test_lag_that_grows_while_clients_consume_is_a_warning() -> None:
+    kept = given.samples(given.sample(300, lags={"billing": 500}), given.sample(60))
+    one = finding(consumption.consumer_slow, evidence(with_group(lag=2_000, rate=7.0), kept=kept))
+    assert (one.severity, one.target) == (Severity.WARNING, BILLING)
+    assert str(one.text).startswith("The lag grew from 500 to 2,000 within 5 min")
+    assert one.values["growth_per_s"] == 5.0
+    assert one.concerns(ORDERS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"lag": 999},
+        {"lag": 1_700},  # within a fifth of the earlier lag
+        {"lag": 9_000, "clients": 0},
+        {"lag": 9_000, "rate": 0.0},
+        {"lag": 9_000, "rate": None},
+        {"lag": 9_000, "broadcasting": True},
+    ],
+)
+def test_a_consumer_is_not_slow(values: dict[str, object]) -> None:
+    kept = given.samples(given.sample(300, lags={"billing": 1_500}))
+    assert passes(consumption.consumer_slow, evidence(with_group(**values), kept=kept))
+
+
+def test_growth_of_lag_needs_two_samples() -> None:
+    young = given.samples(given.sample(60))
+    (reason,) = reasons(consumption.consumer_slow, evidence(with_group(), kept=young))
+    assert reason == "Groups with lag: 1. The check compares two samples, 2 min apart."
+
+
+def owned(*clients: str) -> list[int]:
+    """Digests of states in which one client owns both queues."""
+    digests = []
+    for client in clients:
+        state = given.diagnosis(given.member(client))
+        digest = consumption.owners_digest(state)
+        assert digest is not None
+        digests.append(digest)
+    return digests
+
+
+def test_owners_that_change_again_and_again_are_a_warning() -> None:
+    ages = zip((240, 180, 120, 60), owned("a", "b", "a", "b"), strict=True)
+    kept = given.samples(*(given.sample(age, owners={"billing": each}) for age, each in ages))
+    now = given.diagnosis(given.member("a"))
+    one = finding(consumption.rebalance_storm, evidence(diagnosed=now, kept=kept))
+    assert one.values == {"changes": 4, "per_minute": 1.0}
+    same = given.diagnosis(given.member("b"))
+    assert passes(consumption.rebalance_storm, evidence(diagnosed=same, kept=kept))
+
+
+def test_a_silent_client_is_no_rebalance() -> None:
+    assert consumption.owners_digest(given.diagnosis(given.member("a", queues=None))) is None
+    assert consumption.owners_digest(given.diagnosis(not_asked=1)) is None
+    many = [given.sample(age, owners={"billing": age}) for age in (500, 400, 300, 200, 100)]
+    silent = given.diagnosis(given.member("a", queues=None))
+    found = evidence(diagnosed=silent, kept=given.samples(*many))
+    assert passes(consumption.rebalance_storm, found)

@@ -13,6 +13,7 @@ The modules are grouped by noun. To add a rule, write the function and enter it 
 
 from console.services.findings.rules import (
     brokers,
+    consumption,
     groups,
     members,
     replication,
@@ -37,6 +38,8 @@ RULES: tuple[Rule, ...] = (
     members.queue_stuck,
     members.queues_skewed,
     members.client_idle,
+    consumption.consumer_slow,
+    consumption.rebalance_storm,
     topics.topic_without_consumers,
     topics.unread_queues,
     topics.topic_drift,

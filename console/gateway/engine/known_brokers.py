@@ -98,9 +98,18 @@ class KnownBrokers:
                 contact_ms = known.contact_ms if known is not None else None
                 seen_ms = known.seen_ms if known is not None else now_ms
                 self._brokers[key] = KnownBroker(ref, cluster, seen_ms, contact_ms, True)
+            places = self._places()
+            # A failover changes the ids of replicas: the same process is not down under its old id.
+            for key in [each for each in self._brokers if each not in current]:
+                if (key[0], self._brokers[key].ref.addr) in places:
+                    del self._brokers[key]
             self._bound()
             first, self._listed = not self._listed, True
         return not first and before != {key: ref for key, (ref, _cluster) in current.items()}
+
+    def _places(self) -> set[tuple[str, str]]:
+        """Return names and addresses of the listed brokers."""
+        return {(one.ref.name, one.ref.addr) for one in self._brokers.values() if one.registered}
 
     def contacted(self, ref: BrokerRef, at_ms: int) -> None:
         """Record an answer of a broker."""
@@ -133,10 +142,12 @@ class KnownBrokers:
                 known = self._brokers.get(key)
                 if known is not None and not known.registered:
                     del self._brokers[key]
+            places = self._places()
             for key, broker in loaded.items():
                 known = self._brokers.get(key)
                 if known is None:
-                    self._brokers[key] = broker
+                    if (broker.ref.name, broker.ref.addr) not in places:
+                        self._brokers[key] = broker
                 elif (broker.contact_ms or 0) > (known.contact_ms or 0):
                     self._brokers[key] = replace(known, contact_ms=broker.contact_ms)
                 self._saved[key] = broker

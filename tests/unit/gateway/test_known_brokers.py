@@ -59,6 +59,18 @@ def test_an_address_follows_the_name_server() -> None:
     assert known.all()[0].contact_ms == 5
 
 
+def test_a_replica_is_not_down_under_the_id_it_had_before_a_failover() -> None:
+    memory, known = Memory(), KnownBrokers()
+    slave = BrokerRef("a", 2, "slave:10911")
+    known.listed([(A, "one"), (slave, "one")], 1)
+    known.save(memory, "c")
+    elected, returned = BrokerRef("a", 0, slave.addr), BrokerRef("a", 1, A.addr)
+    known.listed([(elected, "one"), (returned, "one")], 2)
+    assert [each.ref for each in known.all()] == [elected, returned]
+    known.load(memory, "c", 3)
+    assert [each.ref for each in known.all()] == [elected, returned], "also not from the memory"
+
+
 def test_the_table_survives_a_restart_and_forgets_what_others_forget() -> None:
     memory = Memory()
     first = KnownBrokers()

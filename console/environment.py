@@ -79,6 +79,7 @@ MARKS = "CONSOLE_CLUSTER_MARKS"
 READ_ONLY = "CONSOLE_READ_ONLY_CLUSTERS"
 TLS = "CONSOLE_CLUSTER_TLS"
 CREDENTIALS = "CONSOLE_CLUSTER_CREDENTIALS"
+SECOND_FACTOR_WORDS = ("off", "optional", "required")
 MARK_COLORS = ("blue", "green", "yellow", "orange", "red", "purple", "teal")
 MARK_ENDS: tuple[list[str], ...] = ([], ["production"])
 
@@ -134,6 +135,7 @@ class Environment:
     trusted_origins: tuple[str, ...]
     trusted_proxies: tuple[str, ...]
     https: bool
+    second_factor: str
     debug: bool
 
 
@@ -204,6 +206,10 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     home = Path(read.text("GANTRY_HOME") or HOME_DEFAULT).expanduser().resolve()
     redis_url = read.url("REDIS_URL", REDIS_SCHEMES)
     database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
+    second_factor = read.text("CONSOLE_SECOND_FACTOR").lower() or "optional"
+    if second_factor not in SECOND_FACTOR_WORDS:
+        expected = ", ".join(SECOND_FACTOR_WORDS)
+        read.complain("CONSOLE_SECOND_FACTOR", second_factor, f"one of {expected}")
     https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
     numbers = {
         name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
@@ -242,6 +248,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         trusted_origins=origins,
         trusted_proxies=proxies,
         https=https,
+        second_factor=second_factor,
         debug=debug,
     )
 

@@ -16,6 +16,8 @@ from console.frame.permissions import PERMISSIONS_MAX, UnusablePermission, read_
 from console.frame.targets import resources
 
 USERNAME_CHARS_MAX = 150
+#: Longest text of a code, with blanks and hyphens.
+CODE_CHARS_MAX = 64
 #: Longest permission: resource, action and two patterns.
 PERMISSION_CHARS_MAX = 600
 PERMISSION_EXAMPLES = "topics:read\ngroups:write:payment-*@local"
@@ -26,6 +28,20 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             dress(field)
+
+
+class CodeForm(TablerForm):
+    """A code of the authenticator app, or a recovery code."""
+
+    code = forms.CharField(label=_("One-time code"), max_length=CODE_CHARS_MAX)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["code"].widget.attrs |= {
+            "autocomplete": "one-time-code",
+            "inputmode": "text",
+            "spellcheck": "false",
+        }
 
 
 class NewPasswordForm(PasswordChangeForm):

@@ -111,3 +111,32 @@ class SignIn(models.Model):
     @property
     def at_ms(self) -> int:
         return int(self.at.timestamp() * 1000)
+
+
+class SecondFactor(models.Model):
+    """The secret of an account's authenticator app (`second_factor.py`)."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="second_factor"
+    )
+    encrypted = models.TextField()
+    is_confirmed = models.BooleanField(default=False)
+    #: Time step of the last accepted code: a code counts once.
+    last_step = models.BigIntegerField(default=0)
+    failures = models.IntegerField(default=0)
+    locked_until_ms = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
+class RecoveryCode(models.Model):
+    """A code that replaces the authenticator app once, as a keyed digest."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="recovery_codes"
+    )
+    digest = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return str(self.user)

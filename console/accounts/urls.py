@@ -3,15 +3,19 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import path
 
-from console.accounts import role_pages, tokens, users, views
+from console.accounts import role_pages, sign_in, tokens, users, views
+from console.accounts.security_page import SecurityPage
 from console.frame.access import Need, needs
 
 app_name = "accounts"
 
 urlpatterns = [
-    path("accounts/login/", views.SignInPage.as_view(), name="login"),
+    path("accounts/login/", sign_in.SignInPage.as_view(), name="login"),
+    path("accounts/login/code/", sign_in.CodePage.as_view(), name="code"),
+    path("accounts/login/enrol/", sign_in.EnrolPage.as_view(), name="enrol"),
     path("accounts/logout/", needs(Need.OPEN)(LogoutView.as_view()), name="logout"),
     path("accounts/password/", views.PasswordPage.as_view(), name="password"),
+    path("accounts/security/", SecurityPage.as_view(), name="security"),
     path("accounts/theme/", views.choose_theme, name="theme"),
     path("accounts/time-zone/", tokens.ZonePage.as_view(), name="zone"),
     path("accounts/tokens/", tokens.TokensPage.as_view(), name="tokens"),

@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console.accounts import changes
+from console.accounts import changes, second_factor
 from console.accounts.changes import user_of
+from console.accounts.custom_roles import check_not_above
 from console.accounts.forms import RolesForm, UserForm
 from console.accounts.sessions import end, sessions_of
 from console.audit.recording import audited
@@ -82,6 +83,7 @@ class UserPage(Page):
             person_role=Role(user.profile.role),
             form=RolesForm(initial=changes.roles_of(user)),
             held=held_by(user),
+            has_second_factor=second_factor.has_second_factor(user),
             roles=list(Role),
             sessions=sessions_of(user),
             tokens=changes.tokens_of(user),
@@ -96,6 +98,7 @@ class UserPage(Page):
             "off": self.switch,
             "on": self.switch,
             "password": self.reset,
+            "second-factor": self.reset_second_factor,
             "end": self.end_session,
             "revoke": self.revoke,
         }
@@ -126,6 +129,12 @@ class UserPage(Page):
         with audited(request, "user.password", target=user.get_username()):
             password = changes.reset_password(request.user, user)
         return shown_once(self, request, user, password)
+
+    def reset_second_factor(self, request: HttpRequest, user: User) -> None:
+        with audited(request, "user.second-factor.reset", target=user.get_username()):
+            check_not_above(request.user, user)
+            second_factor.switch_off(user)
+        messages.success(request, _("The second factor is off."))
 
     def end_session(self, request: HttpRequest, user: User) -> None:
         number = request.POST["end"]

@@ -1,10 +1,10 @@
-"""Sign-in, password and theme."""
+"""Lock-out of sign-in, password and theme."""
 
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.views import LoginView, PasswordChangeView
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render, resolve_url
 from django.urls import reverse_lazy
@@ -20,17 +20,6 @@ from console.frame.access import Need, needs
 from console.frame.pages import THEME_COOKIE, THEMES
 
 THEME_COOKIE_AGE_S = 365 * 24 * 3600
-
-
-@needs(Need.OPEN)
-class SignInPage(LoginView):
-    """Sign in; several wrong passwords lock the account for some minutes (see AXES_*)."""
-
-    template_name = "accounts/login.html"
-    http_method_names = ["get", "head", "options", "post"]
-    authentication_form = SignInForm
-    redirect_authenticated_user = True
-    extra_context = {"title": gettext_lazy("Sign in")}
 
 
 def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

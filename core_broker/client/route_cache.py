@@ -15,7 +15,7 @@ from core_broker.client.routes import (
     publish_queues,
     route_for_new_topic,
 )
-from core_broker.errors import ClientError, GantryError, RequestRefused
+from core_broker.errors import ClientError, GantryError, RequestRefused, TransportError
 from core_broker.message.topics import AUTO_CREATE_TOPIC
 from core_broker.remoting.bodies import (
     MASTER_ID,
@@ -102,6 +102,12 @@ class RouteCache:
     def mark_stale(self, topic: str) -> None:
         """Fetch the route before the next use, because a request by the route failed."""
         self._stale.add(topic)
+
+    def note_failure(self, topic: str, error: GantryError) -> None:
+        """Mark the route stale after an error that another broker may not give."""
+        is_refused = isinstance(error, RequestRefused) and error.route_stale
+        if is_refused or isinstance(error, TransportError):
+            self.mark_stale(topic)
 
     def addr(self, broker_name: str, broker_id: int = MASTER_ID) -> str:
         """The address of a broker; raises ClientError when no cached route names the broker."""

@@ -58,7 +58,14 @@ class ScriptedPeer:
     def received(self, code: RequestCode) -> list[RemotingCommand]:
         return [request for request in self.requests if request.code == code]
 
-    def serve_route(self, topics: Iterable[str], brokers: dict[str, str], queues: int = 2) -> None:
+    def serve_route(
+        self,
+        topics: Iterable[str],
+        brokers: dict[str, str],
+        queues: int = 2,
+        *,
+        broker_id: int = 0,
+    ) -> None:
         """Act as a name server: serve a route to the brokers (name to address) for the topics."""
         known_topics = set(topics)
         data = TopicRouteData(
@@ -67,7 +74,7 @@ class ScriptedPeer:
                 for name in brokers
             ],
             broker_datas=[
-                BrokerData(broker_name=name, broker_addrs={0: addr}, cluster="c")
+                BrokerData(broker_name=name, broker_addrs={broker_id: addr}, cluster="c")
                 for name, addr in brokers.items()
             ],
         )

@@ -114,7 +114,11 @@ class BrokerOffsets(CachedOffsets):
             commit_offset=offset,
         )
         addr = self._instance.routes.addr(queue.broker_name)
-        await self._instance.ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        try:
+            await self._instance.ask(addr, RequestCode.UPDATE_CONSUMER_OFFSET, header)
+        except GantryError as error:
+            self._instance.routes.note_failure(queue.topic, error)
+            raise
         self._persisted[queue] = offset
 
 

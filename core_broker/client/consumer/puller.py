@@ -6,6 +6,7 @@ Compatible with RocketMQ's DefaultMQPushConsumerImpl.pullMessage, including the 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
 from core_broker.client.pulling import Pull, decode_pull, read_raw_pull
 from core_broker.client.results import PullResult, PullStatus
-from core_broker.errors import GantryError, RequestRefused, TransportError
+from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.model import MessageExt
 from core_broker.remoting.bodies import MASTER_ID, MessageModel, MessageQueue, SubscriptionData
 from core_broker.remoting.codes import ResponseCode
@@ -112,13 +113,8 @@ class Puller:
         self.process_queue.last_pull_ms = started_ms
         try:
             result = await self._pull()
-        except RequestRefused as refused:
-            return self._refused(refused)
         except GantryError as error:
-            if isinstance(error, TransportError):
-                self._context.instance.routes.mark_stale(self._queue.topic)
-            self._failures.failed(str(error))
-            return PAUSE_AFTER_ERROR_S
+            return await self._failed(error)
         self._failures.succeeded()
         self._broker_id = result.suggested_broker_id
         if not self.process_queue.dropped:
@@ -174,14 +170,17 @@ class Puller:
         group, namespace = self._context.group, self._context.namespace
         return [for_listener(message, group, namespace) for message in messages]
 
-    def _refused(self, refused: RequestRefused) -> float:
-        if refused.code == ResponseCode.FLOW_CONTROL:
+    async def _failed(self, error: GantryError) -> float:
+        code = error.code if isinstance(error, RequestRefused) else None
+        if code == ResponseCode.FLOW_CONTROL:
             return PAUSE_AFTER_FLOW_CONTROL_S
-        if refused.code in _SUBSCRIPTION_UNKNOWN:
+        if code in _SUBSCRIPTION_UNKNOWN:
             self._context.announce()
-        elif refused.route_stale:
-            self._context.instance.routes.mark_stale(self._queue.topic)
-        self._failures.failed(str(refused))
+        self._failures.failed(str(error))
+        routes, topic = self._context.instance.routes, self._queue.topic
+        routes.note_failure(topic, error)
+        with suppress(GantryError):
+            await routes.route(topic)  # another replica may be the master now
         return PAUSE_AFTER_ERROR_S
 
     def _must_pause(self) -> bool:

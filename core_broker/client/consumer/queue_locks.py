@@ -14,7 +14,7 @@ from typing import Final
 
 from core_broker.client.identity import now_ms
 from core_broker.client.instance import ClientInstance
-from core_broker.errors import GantryError
+from core_broker.errors import ClientError, GantryError
 from core_broker.remoting.bodies import (
     LockBatchRequestBody,
     LockBatchResponseBody,
@@ -98,12 +98,23 @@ class QueueLocks:
         )
         # Start of the trusted time: before the request, so never later than the broker's grant.
         until, started_ms = monotonic() + LOCK_TRUST_S, now_ms()
-        answer = await self._instance.ask(
-            self._instance.routes.addr(broker_name),
-            RequestCode.LOCK_BATCH_MQ,
-            body=encode_body(body),
-            timeout_ms=LOCK_TIMEOUT_MS,
-        )
+        routes = self._instance.routes
+        await routes.route(queues[0].topic)
+        addr = routes.master_addr(broker_name)
+        if addr is None:
+            # Only a master grants locks: those of a slave would not exclude those of the next one.
+            raise ClientError(f"The broker {broker_name} has no master, which grants locks.")
+        try:
+            answer = await self._instance.ask(
+                addr,
+                RequestCode.LOCK_BATCH_MQ,
+                body=encode_body(body),
+                timeout_ms=LOCK_TIMEOUT_MS,
+            )
+        except GantryError as error:
+            for queue in queues:
+                routes.note_failure(queue.topic, error)
+            raise
         granted = set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
         for queue in queues:
             if queue in granted:

@@ -149,3 +149,18 @@ async def test_an_unwritable_folder_is_reported(
     offsets.update(QUEUE, 5)
     await offsets.persist([QUEUE])
     assert "were not saved" in caplog.text
+
+
+async def test_offsets_are_committed_to_the_next_master(
+    peer: ScriptedPeer, offsets: BrokerOffsets
+) -> None:
+    async with ScriptedPeer() as elected:
+        elected.on(UPDATE, lambda _: ok())
+        peer.serve_route(["T"], {"b": elected.addr})
+        peer.on(UPDATE, lambda _: refuse(14, "elsewhere"))
+        offsets.update(QUEUE, 5)
+        await offsets.persist([QUEUE])
+        await offsets._instance.routes.route("T")  # as the next pull or the periodic refresh does
+        await offsets.persist([QUEUE])
+        (request,) = elected.received(UPDATE)
+        assert request.ext_fields["commitOffset"] == "5"

@@ -229,3 +229,19 @@ async def test_a_paused_queue_is_not_pulled(rig: Rig, monkeypatch: pytest.Monkey
     assert rig.peer.received(PULL) == []
     rig.paused = False
     await eventually(lambda: rig.peer.received(PULL))
+
+
+async def test_pulling_goes_on_at_the_next_master(rig: Rig) -> None:
+    """The route is fetched after a failed pull, not only by the periodic refresh."""
+    async with ScriptedPeer() as elected:
+        elected.script(PULL, [answer(0, 6, record(5, properties={"TAGS": "Aa"}))])
+        elected.on(PULL, lambda _: None)
+
+        def lost(_request: RemotingCommand) -> RemotingCommand:
+            rig.peer.serve_route(["T"], {"b": elected.addr})
+            return refuse(ResponseCode.SERVICE_NOT_AVAILABLE, "another broker is elected")
+
+        await rig.start(lost)
+        await eventually(lambda: len(elected.received(PULL)) >= 2)
+        assert len(rig.peer.received(PULL)) == 1
+        await eventually(lambda: rig.offsets.cached(QUEUE) == 6)

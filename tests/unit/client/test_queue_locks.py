@@ -8,7 +8,7 @@ import pytest
 from core_broker.client.consumer import queue_locks as module
 from core_broker.client.consumer.queue_locks import QueueLocks
 from core_broker.client.instance import ClientInstance
-from core_broker.errors import GantryError
+from core_broker.errors import ClientError, GantryError
 from core_broker.remoting.bodies import (
     HeartbeatData,
     LockBatchRequestBody,
@@ -124,3 +124,18 @@ async def test_unlocking_asks_only_for_what_is_locked(peer: Grants, locks: Queue
     (request,) = peer.received(UNLOCK)
     assert decode_body(UnlockBatchRequestBody, request.body).mq_set == [Q0]
     assert not locks.holds(Q0)
+
+
+async def test_locks_move_with_the_master_and_are_never_those_of_a_slave(
+    peer: Grants, locks: QueueLocks
+) -> None:
+    """The master `away` is lost, then only a slave is left, then the slave is the master."""
+    with pytest.raises(GantryError):
+        await locks.lock(AWAY)
+    peer.serve_route(["T"], {"away": peer.addr}, broker_id=2)
+    with pytest.raises(ClientError, match="has no master"):
+        await locks.lock(AWAY)
+    assert not peer.received(LOCK)
+    locks._instance.routes.mark_stale("T")  # the next poll of the name server
+    peer.serve_route(["T"], {"away": peer.addr})
+    assert await locks.lock(AWAY)

@@ -18,6 +18,9 @@ UNKNOWN = "no_such_parameter"
 #: Writes without a dry run: of the console's own data, starts of jobs and exports, reads by POST,
 #: and the direct delivery, whose result only the consumer knows.
 WITHOUT_DRY_RUN = {
+    "/api/v1/roles",
+    "/api/v1/roles/{role}",
+    "/api/v1/users/{username}/roles",
     "alarms/{number}/acknowledgement",
     "alarm-receivers",
     "alarm-receivers/{number}",
@@ -44,6 +47,7 @@ WITHOUT_DRY_RUN = {
     "jobs/{number}/resume",
     "messages/exports",
     "messages:test-filter",
+    "read-only",
     "saved-views",
     "saved-views/{id}",
 }

@@ -58,6 +58,9 @@ def paths(route: Route, person: User) -> list[str]:
 
 
 def content(answer: Any) -> str:
+    if getattr(answer, "is_async", False):  # an endless tail of messages
+        answer.close()
+        return ""
     body = b"".join(answer.streaming_content) if answer.streaming else answer.content
     return bytes(body).decode("utf-8", "replace")
 

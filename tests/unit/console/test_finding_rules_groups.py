@@ -268,6 +268,11 @@ def test_owners_that_change_again_and_again_are_a_warning() -> None:
     assert passes(consumption.rebalance_storm, evidence(diagnosed=same, kept=kept))
 
 
+def test_a_group_without_an_earlier_sample_has_no_rebalance() -> None:
+    found = evidence(diagnosed=given.diagnosis(given.member("a")), kept=given.samples())
+    assert passes(consumption.rebalance_storm, found)
+
+
 def test_a_silent_client_is_no_rebalance() -> None:
     assert consumption.owners_digest(given.diagnosis(given.member("a", queues=None))) is None
     assert consumption.owners_digest(given.diagnosis(not_asked=1)) is None

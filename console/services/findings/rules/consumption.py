@@ -1,5 +1,7 @@
 """Rules about the pace of groups: lag that grows although clients consume, frequent rebalances."""
 
+from itertools import pairwise
+
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -83,7 +85,7 @@ def rebalance_storm(evidence: Evidence) -> Results:
         if each.broadcasting or now is None:
             continue
         states = [sample.owners[name] for sample in seen if name in sample.owners]
-        changes = sum(one != other for one, other in zip(states, [*states[1:], now], strict=True))
+        changes = sum(one != other for one, other in pairwise([*states, now]))
         if changes < REBALANCES_MIN:
             continue
         first_ms = next(sample.at_ms for sample in seen if name in sample.owners)

@@ -132,3 +132,17 @@ def test_definitions_are_copied_from_another_cluster(
     assert api("post", "/definitions", {"from_cluster": "nowhere"}).status_code == 404
     both = {"from_cluster": "twin", "definitions": HEAD}
     assert api("post", "/definitions", both).status_code == 400
+
+
+def test_rules_of_alarms_are_a_section(api: Api, local: Cluster) -> None:
+    rule = "{source: metric, scope: group, metric: lag, threshold: 500, severity: warning}"
+    text = f"{HEAD}alarms:\n  Much lag: {rule}\n"
+    assert results(post(api, text))["Much lag"] == "created"
+    exported = api.get("/definitions")["definitions"]
+    assert "Much lag" in exported
+    assert not post(api, exported, query="?dry_run=1")["drift"]
+    done = post(api, f"{HEAD}alarms:\n  Much lag: {{threshold: 600}}\n")
+    [item] = [each for each in done["items"] if each["name"] == "Much lag"]
+    assert [(each["field"], each["after"]) for each in item["changes"]] == [("threshold", 600.0)]
+    wrong = f"{HEAD}alarms:\n  Odd: {{source: none}}\n  Lost: {{receivers: [nobody]}}\n"
+    assert {"Odd": "failed", "Lost": "failed"}.items() <= results(post(api, wrong, 207)).items()

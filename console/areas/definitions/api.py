@@ -75,7 +75,7 @@ class DefinitionItemsSerializer(serializers.Serializer[Any]):
 class DefinitionsResource(ClusterResource):
     @extend_schema(responses=DefinitionsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Topics, groups, users without passwords, access control lists and protection as YAML."""
+        """Topics, groups, permissions without passwords, alarm rules and protection as YAML."""
         text, notes = export_text(self.cluster)
         return Response({"definitions": text, "notes": list(notes)})
 

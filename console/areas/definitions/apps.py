@@ -15,6 +15,7 @@ class DefinitionsConfig(AreaConfig):
     start = "page"
 
     def ready(self) -> None:
-        from console.areas.definitions import protection, sections
+        from console.areas.definitions import alarms, protection, sections
 
+        sections.register(alarms.SECTION)
         sections.register(protection.SECTION)

@@ -131,7 +131,7 @@ def _own_result(cluster: Cluster, item: Item, by: str) -> Applied:
         registered()[item.kind].apply(cluster.name, item, by)
     except (DefinitionsError, DatabaseError) as failure:
         return Applied(item, "failed", str(failure))
-    return Applied(item, "updated")
+    return Applied(item, "created" if item.action is Action.CREATE else "updated")
 
 
 def _warnings(items: Sequence[Item]) -> list[str]:

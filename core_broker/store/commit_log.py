@@ -253,9 +253,17 @@ class CommitLog:
         self._newest = self.last_record
 
     def begin_at(self, start: int) -> None:
-        """Let a log without a byte begin with the segment of `start`; OSError changes nothing."""
-        segment = self._create(start)
-        for unused in (*self._writing, *self._spare):
+        """Let a log without a byte begin with the segment of `start`; OSError changes nothing.
+
+        A segment of `start` that is there already, as the spare one may be, stays in use.
+        """
+        present = (*self._writing, *self._spare)
+        segment = next((each for each in present if each.start == start), None)
+        if segment is None:
+            segment = self._create(start)
+        for unused in present:
+            if unused is segment:
+                continue
             unused.seal()  # ends the preallocation
             unused.file.close()
             self._maps.forget(unused.start)

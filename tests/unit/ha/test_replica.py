@@ -101,11 +101,18 @@ def test_a_killed_slave_ends_with_a_record(tmp_path: Path, master: Bench, seed: 
     assert_equal(master.store, slave.store)
 
 
-def test_an_empty_slave_begins_at_a_later_segment(tmp_path: Path, master: Bench) -> None:
+@pytest.mark.parametrize("later", [1, 2], ids=["prepared", "absent"])
+def test_an_empty_slave_begins_at_a_later_segment(
+    tmp_path: Path, master: Bench, later: int
+) -> None:
     dice = random.Random(5)
     fill(master, dice, 200)
-    start = 2 * SEGMENT_BYTES
+    start = later * SEGMENT_BYTES
     slave = open_slave(tmp_path / "slave")
+    for _ in range(4):
+        slave.tick()
+        slave.run_io()
+    assert (tmp_path / "slave" / "commitlog" / f"{SEGMENT_BYTES:020d}").exists(), "no preallocation"
     slave.store.replica.begin_at(start)
     assert [each.name for each in (tmp_path / "slave" / "commitlog").iterdir()] == [f"{start:020d}"]
     slave.store.close()

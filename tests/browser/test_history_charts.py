@@ -38,6 +38,12 @@ def test_charts_show_samples_of_the_worker_and_ranges_are_in_the_address(
     expect(history.get_by_text("Samples since")).to_be_visible()
     expect(rates).to_have_attribute("data-points", SOME, timeout=SAMPLE_TIMEOUT_MS)
 
+    def is_listed() -> bool:  # pages share an answer of some seconds, which may be older
+        page.goto(gantry.page(f"topics/?q={topic}"))
+        return page.get_by_role("link", name=topic, exact=True).count() > 0
+
+    wait_until(is_listed, "the topic in the list")
+
     def is_drawn() -> bool:
         page.goto(gantry.page(f"topics/{topic}/?range=15m"))
         chart = page.locator("#history-produce_rate")

@@ -8,7 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from console.frame import formats
 from console.gateway.health.members import GroupDiagnosis
 from console.services.findings.finding import Finding, NotChecked, Severity, Target
-from console.services.findings.rules.groups import measured_groups
+from console.services.findings.rules.groups import measured_groups, unmeasured
+from console.services.findings.rules.members import undiagnosed
 from console.services.findings.rules.rule import Duration, Evidence, Results, rule
 
 #: Window of the growth of the lag and of the counted rebalances, ms.
@@ -26,6 +27,7 @@ REBALANCES_MIN = 4
 def consumer_slow(evidence: Evidence) -> Results:
     """A group with clients whose lag grows while the clients consume: the listener is slower than
     the producers. A group without progress is a case for `queue-stuck`."""
+    yield from unmeasured(evidence)
     before = evidence.samples.within(evidence.now_ms, WINDOW_MS)
     passed_ms = 0 if before is None else evidence.now_ms - before.at_ms
     first = 0
@@ -78,6 +80,7 @@ def consumer_slow(evidence: Evidence) -> Results:
 def rebalance_storm(evidence: Evidence) -> Results:
     """A group whose queues change their clients again and again: clients lose their connection, or
     restart, and messages are consumed twice at each change."""
+    yield from undiagnosed(evidence)
     seen = evidence.samples.since(evidence.now_ms - WINDOW_MS)
     for name in sorted(evidence.diagnoses):
         each = evidence.diagnoses[name]

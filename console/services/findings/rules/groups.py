@@ -28,7 +28,7 @@ GROWTH_WINDOW_MS = 600_000
 def group_offline(evidence: Evidence) -> Results:
     """A group whose messages nobody consumes. Members of a broadcasting group keep their offsets:
     such a group has no lag on the brokers."""
-    yield from _unmeasured(evidence)
+    yield from unmeasured(evidence)
     unknown = 0
     for row, metrics, at_ms in measured_groups(evidence.snapshot):
         if metrics.broadcasting or not metrics.is_behind(at_ms):
@@ -57,7 +57,7 @@ def group_offline(evidence: Evidence) -> Results:
 @rule("group-lag", _("Groups consume in time"))
 def group_lag(evidence: Evidence) -> Results:
     """A group with clients whose oldest unconsumed message is older than the threshold."""
-    yield from _unmeasured(evidence)
+    yield from unmeasured(evidence)
     limit_s, unknown = evidence.thresholds.lag_s, 0
     for row, metrics, at_ms in measured_groups(evidence.snapshot):
         if metrics.broadcasting or not metrics.lag or metrics.clients == 0:
@@ -102,7 +102,7 @@ def group_lag(evidence: Evidence) -> Results:
 @rule("dead-letters-growing", _("No group gets new dead letters"))
 def dead_letters_growing(evidence: Evidence) -> Results:
     """A group with more dead letters than in the oldest sample of the last ten minutes."""
-    yield from _unmeasured(evidence)
+    yield from unmeasured(evidence)
     before = evidence.samples.within(evidence.now_ms, GROWTH_WINDOW_MS)
     if before is None:
         yield NotChecked(_("The check compares two samples; the first was taken just now."))
@@ -160,7 +160,7 @@ def measured_groups(snapshot: Snapshot) -> Iterator[tuple[GroupRow, GroupMetrics
             yield row, metrics, measured.times_ms[row.name]
 
 
-def _unmeasured(evidence: Evidence) -> Results:
+def unmeasured(evidence: Evidence) -> Results:
     """Report missing metrics of groups."""
     part = evidence.snapshot.group_metrics
     yield from gaps(part)

@@ -24,7 +24,7 @@ QUEUES_SHOWN_MAX = 50
 def subscription_conflict(evidence: Evidence) -> Results:
     """Clients of one group with different topics or filters. A broker keeps one subscription per
     group: messages for the other client are skipped without an error."""
-    yield from _waiting(evidence)
+    yield from undiagnosed(evidence)
     for each in _diagnosed(evidence):
         yield from _silent(each)
         known = [(one.client_id, one.subscriptions) for one in each.members]
@@ -67,7 +67,7 @@ def subscription_conflict(evidence: Evidence) -> Results:
 def queue_stuck(evidence: Evidence) -> Results:
     """A queue with lag whose offset is the one of a sample before the threshold, while clients of
     the group are connected."""
-    yield from _waiting(evidence)
+    yield from undiagnosed(evidence)
     wait_ms, first = evidence.thresholds.stuck_s * 1000, 0
     for each in _diagnosed(evidence):
         lagging = offsets_with_lag(each)
@@ -135,7 +135,7 @@ def queues_skewed(evidence: Evidence) -> Results:
 @rule("client-idle", _("Clients of a group have queues"))
 def client_idle(evidence: Evidence) -> Results:
     """A connected client that owns no queue, while another client of the group does."""
-    yield from _waiting(evidence)
+    yield from undiagnosed(evidence)
     for each in _diagnosed(evidence):
         yield from _silent(each)
         if each.broadcasting or not any(member.queues for member in each.members):
@@ -174,7 +174,8 @@ def _diagnosed(evidence: Evidence) -> Iterator[GroupDiagnosis]:
     return (evidence.diagnoses[name] for name in sorted(evidence.diagnoses))
 
 
-def _waiting(evidence: Evidence) -> Results:
+def undiagnosed(evidence: Evidence) -> Results:
+    """Report groups whose clients have not been asked yet."""
     if evidence.not_diagnosed:
         reason = _(
             "Groups not asked yet: {count}. Clients are asked in turn, some groups per evaluation."

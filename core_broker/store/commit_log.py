@@ -253,17 +253,11 @@ class CommitLog:
         self._newest = self.last_record
 
     def begin_at(self, start: int) -> None:
-        """Let a log without a byte begin with the segment of `start`; OSError changes nothing.
-
-        A segment of `start` that is there already, as the spare one may be, stays in use.
-        """
+        """Let a log without a byte begin with the segment of `start`; OSError changes nothing."""
         present = (*self._writing, *self._spare)
-        segment = next((each for each in present if each.start == start), None)
-        if segment is None:
-            segment = self._create(start)
-        for unused in present:
-            if unused is segment:
-                continue
+        prepared = next((each for each in present if each.start == start), None)
+        segment = prepared or self._create(start)
+        for unused in (each for each in present if each is not prepared):
             unused.seal()  # ends the preallocation
             unused.file.close()
             self._maps.forget(unused.start)

@@ -93,7 +93,9 @@ def create(api: Api, name: str, **more: Any) -> Any:
 
 
 def test_a_user_is_created_changed_and_deleted_by_rest(api: Api, secured: Cluster) -> None:
-    preview = api("post", f"{USERS}?dry_run=true", {"name": "alice", "entries": [PUB]}).json()
+    answer = api("post", f"{USERS}?dry_run=true", {"name": "alice", "entries": [PUB]})
+    assert answer.status_code == 200, answer.content
+    preview = answer.json()
     lines = {line["field"]: line["after"] for line in preview["changes"]}
     assert lines == {"userType": "Normal", "userStatus": "enable", "Topic:orders*": "Allow Pub"}
     assert api.get(USERS)["total"] == 1

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
@@ -31,6 +33,13 @@ RULE = {
     "severity": "critical",
     "pattern": "orders-*",
 }
+
+
+@pytest.fixture(autouse=True)
+def default_rules(db: None) -> None:
+    """Rows of migrations are gone after a test with real transactions in the same process."""
+    if not AlarmRule.objects.exists():
+        import_module("console.services.alarms.migrations.0002_default_rules").create(apps, None)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_a_client_with_its_account(
     assert client["accounts"] == [ROOT.access_key]
     # The account is searched, too.
     assert api.get(f"/clients?q={producer}+{ROOT.access_key}")["total"] == 1
-    listed = reverse("clients:list", args=["local"]) + f"?q={producer}"
+    listed = reverse("clients:list", args=["local"]) + f"?q={producer}&columns=accounts"
     for path in (listed, reverse("clients:detail", args=["local", client["client_id"]])):
         text = page.get(path).content.decode().partition("<main")[2]
         assert f">{ROOT.access_key}</" in text, path

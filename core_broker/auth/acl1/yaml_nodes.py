@@ -67,14 +67,14 @@ def _composer(most: int, advice: str) -> type[Composer]:
     return Bounded
 
 
-def compose(text: str, nodes_max: int = NODES_MAX, remedy: str = "") -> Node | None:
+def compose(text: str, nodes_max: int | None = None, remedy: str = "") -> Node | None:
     """The root node of a document; None for an empty one. Raises RulesError with the line.
 
-    `remedy` completes the error of a document with more than `nodes_max` nodes.
+    `remedy` completes the error of a document with more than `nodes_max` (NODES_MAX) nodes.
     """
     yaml = YAML(typ="safe", pure=True)
     yaml.version = YAML_VERSION
-    yaml.Composer = _composer(nodes_max, remedy or _BoundedComposer.remedy)
+    yaml.Composer = _composer(nodes_max or NODES_MAX, remedy or _BoundedComposer.remedy)
     yaml.max_depth = DEPTH_MAX
     yaml.composer.warn_double_anchors = False  # anchors are refused below
     try:

@@ -93,10 +93,18 @@ class Turn:
     def end(self) -> None:
         """Run the steps outside of the server's pipeline, in the same order.
 
-        Raises StoreReadOnly when the messages of the turn are not stored.
+        Raises StoreReadOnly when the messages of the turn are not stored; the server then sends
+        none of its answers.
         """
-        self.stage_sends()
-        self.write_messages()
+        try:
+            self.stage_sends()
+            self.write_messages()
+        except StoreReadOnly as error:
+            # The server may end the turn next, and must then drop the turn's answers.
+            if self._failure is None:
+                self._failure = error
+                asyncio.get_running_loop().call_soon(self._forget_failure)
+            raise
         self.wake_pulls()
 
     def write_messages(self) -> None:
@@ -129,9 +137,6 @@ class Turn:
             self.end()
         except StoreReadOnly as error:
             log.error("unwritten messages are lost: %s", error)  # noqa: TRY400 - known cause
-            # The server may end the turn next, and must then drop the turn's answers.
-            self._failure = error
-            asyncio.get_running_loop().call_soon(self._forget_failure)
 
     def _forget_failure(self) -> None:
         self._failure = None

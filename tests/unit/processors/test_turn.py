@@ -66,23 +66,33 @@ async def test_producers_are_notified_of_a_failed_write(turn: Turn, store: Scrip
     assert store.done == ["staged", "SERVICE_NOT_AVAILABLE"]
 
 
+@pytest.mark.parametrize("by", ["a one-way message", "a service"])
 async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(
-    turn: Turn, store: ScriptedStore
+    turn: Turn, store: ScriptedStore, by: str
 ) -> None:
-    """A one-way message ends the iteration first, then the server sends the iteration's answers."""
+    """A one-way message, or a service such as the delivery of delayed messages, ends the turn.
+
+    Then the server sends the answers of the iteration: a failed write leaves nothing to write.
+    """
     ended: list[str] = []
 
     def server_ends_turn() -> None:
         try:
-            turn.end()
+            turn.write_messages()
         except StoreReadOnly:
             ended.append("refused")
         else:
             ended.append("sent")
 
     store.fails = True
-    turn.end_soon()
-    asyncio.get_running_loop().call_soon(server_ends_turn)
+    if by == "a service":
+        asyncio.get_running_loop().call_soon(server_ends_turn)
+        with pytest.raises(StoreReadOnly):
+            turn.end()
+        store.fails = False
+    else:
+        turn.end_soon()
+        asyncio.get_running_loop().call_soon(server_ends_turn)
     await asyncio.sleep(0)
     assert ended == ["refused"]
     store.fails = False

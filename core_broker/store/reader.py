@@ -106,6 +106,9 @@ class Reader:
         if queue is None:
             return GetResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, (), 0, 0, 0)
         low, high = queue.min_offset, queue.max_offset
+        if high < offset <= queue.end_offset:
+            # The gate hides messages that this consumer has seen: it keeps its place, and waits.
+            return GetResult(GetStatus.OFFSET_OVERFLOW_ONE, (), offset, low, high)
         if high == 0:
             return GetResult(GetStatus.NO_MESSAGE_IN_QUEUE, (), 0, low, high)
         if offset < low:

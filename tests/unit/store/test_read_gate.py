@@ -4,6 +4,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from core_broker.store import GetStatus
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.visibility import BUCKETS_MAX
@@ -59,6 +61,27 @@ def test_readers_see_confirmed_messages_only(tmp_path: Path) -> None:
     assert listener.heard[4:] == [(0, 2, 3), (1, 2, 3)]
     fill(bench, 6, 1)
     assert listener.heard[6:] == [(0, 3, 4)]
+    bench.store.close()
+
+
+@pytest.mark.parametrize("confirmed", [0, 2])
+def test_a_consumer_keeps_its_place_while_its_messages_are_hidden(
+    tmp_path: Path, confirmed: int
+) -> None:
+    """The saved confirm offset is older than the messages that consumers got before a restart."""
+    bench = Bench(tmp_path).open()
+    ends = fill(bench, 0, 8)
+    gate = bench.store.gate
+    gate.confirm(ends[confirmed - 1] if confirmed else 0)
+    gate.close()
+    shown = confirmed // 2
+    assert bench.store.queue_range("T", 0) == (0, shown)
+    for offset in range(shown + 1, 5):
+        result = bench.store.get("T", 0, offset, 10)
+        assert (result.status, result.next_offset) == (GetStatus.OFFSET_OVERFLOW_ONE, offset)
+    assert bench.store.get("T", 0, 5, 10).next_offset == shown, "an offset behind all messages"
+    gate.open()
+    assert len(bench.store.get("T", 0, 3, 10).records) == 1
     bench.store.close()
 
 

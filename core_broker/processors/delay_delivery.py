@@ -100,6 +100,10 @@ class DelayDelivery:
         ctx = self._ctx
         start = ctx.delay_progress.offset(level)
         first, end = ctx.store.queue_range(SCHEDULE_TOPIC, level - 1)
+        if ctx.store.gate.hides(SCHEDULE_TOPIC, level - 1, start):
+            # Delivered messages, whose confirmation is not known again since a restart.
+            self._idle_levels.add(level)
+            return CLOCK_CHECK_MS
         # Undelivered messages may have expired, or a crash may have truncated the log.
         offset = min(max(start, first), end)
         try:

@@ -24,6 +24,11 @@ class ReadGate:
         """True while messages behind the confirm offset are hidden."""
         return self._queues.visibility.is_gated
 
+    def hides(self, topic: str, queue_id: int, offset: int) -> bool:
+        """Return whether the log has the message before an offset of a queue, but hides it."""
+        queue = self._queues.get(topic, queue_id)
+        return queue is not None and queue.max_offset < offset <= queue.end_offset
+
     def confirm(self, offset: int) -> None:
         """Advance the confirm offset, at most to the end of the written log."""
         shown = self._queues.visibility.confirm(min(offset, self._log.written))

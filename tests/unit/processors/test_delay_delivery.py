@@ -55,6 +55,24 @@ async def test_once_and_in_order(broker: BrokerHarness, topic: str) -> None:
     assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2", b"3", b"4"]
 
 
+async def test_hidden_messages_are_not_delivered_again(broker: BrokerHarness, topic: str) -> None:
+    """After a restart the confirm offset may be older than the progress."""
+    for number in range(3):
+        await later(broker, 2, b"%d" % number)
+    broker.now_ms += 5_000
+    broker.delays.deliver_due()
+    gate = broker.ctx.store.gate
+    gate.close()
+    assert broker.ctx.store.queue_range(SCHEDULE, 1) == (0, 0)
+    broker.delays.deliver_due()
+    assert broker.ctx.delay_progress.offset(2) == 3
+    gate.open()
+    await later(broker, 2, b"3")
+    broker.now_ms += 5_000
+    broker.delays.deliver_due()
+    assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2", b"3"]
+
+
 async def test_levels_are_independent(broker: BrokerHarness, topic: str) -> None:
     await later(broker, 4, b"30 s")
     await later(broker, 1, b"1 s")

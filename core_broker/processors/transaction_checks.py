@@ -87,7 +87,11 @@ class TransactionChecks:
         self._cold: ColdRead | None = None
 
     async def run(self) -> None:
-        """Check for ever."""
+        """Check for ever, from the saved progress on.
+
+        Under controllers each mastership is a run: another master may have changed both queues.
+        """
+        self._progress = None
         while True:
             await self._pause()
             try:

@@ -1,5 +1,8 @@
 """How far the checks have come: kept late enough, never too far, over restarts and slow disks."""
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from core_broker.errors import StoreReadOnly
@@ -16,6 +19,7 @@ from core_broker.remoting.headers import (
 from core_broker.store import PutResult, PutStatus
 from tests.support.broker_harness import BrokerHarness
 from tests.support.cold_files import ColdFiles
+from tests.support.eventually import eventually
 from tests.support.half_messages import (
     COMMIT,
     ROLLBACK,
@@ -58,6 +62,21 @@ class TestProgress:
         broker.now_ms += 60_000
         await broker.check_half_messages()
         assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["1", "2"]
+
+    async def test_a_run_begins_with_the_saved_progress(self, broker: BrokerHarness) -> None:
+        """A truncation between two masterships takes progress back, also that of the checks."""
+        broker.ctx.reconfigure(replace(broker.ctx.config, transaction_check_interval=10))
+        peer = await producer(broker)
+        for _ in range(3):
+            await end(broker, await old(broker), COMMIT)
+        await broker.check_half_messages()
+        assert progress(broker) == (3, 3)
+        broker.ctx.offsets.commit(TRANSACTION_GROUP, TRANS_HALF_TOPIC, 0, 2)
+        run = asyncio.get_running_loop().create_task(broker.checks.run())
+        await eventually(lambda: bool(asked(peer)))
+        assert [each.ext_fields["tranStateTableOffset"] for each in asked(peer)] == ["3"]
+        run.cancel()
+        await asyncio.gather(run, return_exceptions=True)
 
     @pytest.mark.parametrize("forged", [-5, 10**15])
     async def test_forged_offsets_are_ignored(self, broker: BrokerHarness, forged: int) -> None:

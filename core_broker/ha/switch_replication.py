@@ -114,10 +114,11 @@ class SwitchReplication(ReplicationMaster):
         return needed - 1
 
     def _settle(self) -> None:
-        if self._is_all_ack:
-            self._waits.settle([self._store.gate.confirmed])
-        else:
+        if not self._is_all_ack:
             super()._settle()
+        elif self.has_enough_members:
+            # A set that has lost members confirms with fewer copies than were promised.
+            self._waits.settle([self._store.gate.confirmed])
 
     # -- events --
 

@@ -18,6 +18,7 @@ from core_broker.broker.controllers import Controllers
 from core_broker.broker.role_changes import Mastership, RoleChanges
 from core_broker.broker.sync_state_reports import SyncStateReports
 from core_broker.errors import GantryError, RequestRefused
+from core_broker.ha.master import monotonic_ms
 from core_broker.ha.switch_replication import SwitchReplication
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import decode_body
@@ -140,24 +141,28 @@ class ReplicaManager:
         """Ask for the master, and follow; False when there is none."""
         if not self.broker_id:
             self.broker_id = await self._registered()
-        found = await self._master()
+        asked_ms, found = monotonic_ms(), await self._master()
         if found is None and not self._ctx.config.async_learner:
             await self._elect()
-            found = await self._master()
+            asked_ms, found = monotonic_ms(), await self._master()
         if found is None:
             self._note("the controllers know no master that lives")
             return False
-        await self._follow(found)
+        await self._follow(found, asked_ms)
         return True
 
-    async def _follow(self, found: Mastership) -> None:
-        """Change the role where another master, or a newer epoch, asks for it."""
+    async def _follow(self, found: Mastership, asked_ms: int = 0) -> None:
+        """Change the role where another master, or a newer epoch, asks for it.
+
+        `asked_ms` is the time of the question for the master; 0 for a notice, of any age.
+        """
         roles, current = self.roles, self.roles.current
         if current is not None and found.epoch < current.epoch:
             return
         if current is not None and found[:3] == current[:3]:
             if found.set_epoch > current.set_epoch:
                 roles.update(found)
+            roles.settle(found.set_epoch, asked_ms)
         elif found.master_id != self.broker_id:
             await roles.to_slave(self.broker_id, found)
         elif not await roles.to_master(self.broker_id, found):

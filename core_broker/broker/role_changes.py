@@ -147,6 +147,12 @@ class RoleChanges:
             replication.states.adopt(mastership.set_epoch, mastership.members)
             replication.changed()
 
+    def settle(self, set_epoch: int, asked_ms: int) -> None:
+        """Take the set that the controllers had when they were asked, also an unchanged one."""
+        replication = self._parts.replication
+        if replication.states is not None and replication.states.settle(set_epoch, asked_ms):
+            replication.changed()
+
     async def stop(self) -> None:
         """End the services of the role; the port for slaves stays open."""
         await self._end_services()

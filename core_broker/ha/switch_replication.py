@@ -199,7 +199,6 @@ class SwitchReplication(ReplicationMaster):
         states, now_ms = self.states, monotonic_ms()
         if states is None:
             return
-        states.expire(now_ms)
         for joining in list(states.joining):
             if now_ms >= self._attempts[joining][0]:
                 states.drop_join(joining)

@@ -12,7 +12,7 @@ it happens to have the whole log: under load a slave of a lone master would neve
 from collections.abc import Mapping
 
 #: Time after which a report without an answer can no longer be accepted, ms: a controller gives a
-#: request up after seconds, and a set changes with the next accepted report.
+#: request up after seconds. Whether it was accepted before that time, only the controllers know.
 UNKNOWN_MS = 30_000
 
 
@@ -139,7 +139,13 @@ class SyncStates:
             self._unknown_until_ms = now_ms + UNKNOWN_MS
             self._report = None
 
-    def expire(self, now_ms: int) -> None:
-        """Forget reports that can no longer be accepted."""
-        if self._unknown and now_ms >= self._unknown_until_ms:
-            self._unknown = frozenset()
+    def settle(self, epoch: int, asked_ms: int) -> bool:
+        """Take the answer of the controllers, asked at a time, that they have the set of an epoch.
+
+        Returns whether unanswered reports count no more: none was accepted, and none will be.
+        """
+        is_over = asked_ms >= self._unknown_until_ms and epoch == self.epoch
+        if not self._unknown or not is_over:
+            return False
+        self._unknown = frozenset()
+        return True

@@ -73,10 +73,13 @@ def test_a_report_without_an_answer_counts_until_the_set_changes() -> None:
     states.leave(2)
     assert states.counted == {1, 2}, "the controllers may elect 2"
     assert not states.adopt(7, frozenset({1})), "the same set proves nothing"
-    states.expire(1000 + UNKNOWN_MS - 1)
+    assert not states.settle(7, 1000 + UNKNOWN_MS - 1), "a report may still be accepted"
+    assert not states.settle(6, 1000 + UNKNOWN_MS), "an older answer proves nothing"
+    assert not states.settle(8, 1000 + UNKNOWN_MS), "the report was accepted"
     assert states.counted == {1, 2}
-    states.expire(1000 + UNKNOWN_MS)
+    assert states.settle(7, 1000 + UNKNOWN_MS)
     assert states.is_alone
+    assert not states.settle(7, 1000 + UNKNOWN_MS)
 
 
 def test_a_newer_set_settles_what_was_unknown() -> None:

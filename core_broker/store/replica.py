@@ -35,6 +35,11 @@ class Replica:
         """End of the log: all bytes before are written to the file, not necessarily flushed."""
         return self._log.written
 
+    @property
+    def flushed(self) -> int:
+        """All bytes of the log before are on the disk."""
+        return self._log.flushed
+
     def set_active(self, is_active: bool) -> None:
         """Let the log be a copy of a master's log, or accept puts."""
         self._appender.is_replica = is_active

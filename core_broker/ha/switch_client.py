@@ -47,13 +47,17 @@ class SwitchClient(HaClient):
         settings: Callable[[], BrokerConfig],
         ha_addr: Callable[[], str],
         truncate: TruncateStore,
+        compare: Callable[[], Awaitable[None]],
         appended: Callable[[], None],
         now_ms: Callable[[], int],
     ) -> None:
+        """`compare` raises DivergedLog when the newest record is not that of the master."""
         super().__init__(store.replica, settings, ha_addr, self._flushed, appended, now_ms)
         self._store = store
         self._broker_id = broker_id
         self._truncate = truncate
+        self._compare_records = compare
+        self._must_compare = True
         self._truncating: asyncio.Task[None] | None = None
         self._is_flushing = False
         self._session = self._new_session()
@@ -96,6 +100,7 @@ class SwitchClient(HaClient):
 
     def _begin(self, writer: asyncio.StreamWriter) -> None:
         self._session = self._new_session()
+        self._must_compare = True
         self._stream = RecordStream(self._replica.end, self._replica.segment_size)
         for effect in self._session.start():
             assert isinstance(effect, Send)
@@ -112,6 +117,7 @@ class SwitchClient(HaClient):
         for effect in effects:
             match effect:
                 case Send(data):
+                    await self._compare_once()
                     writer.write(data)
                     self.status.last_write_ms = self._now_ms()
                 case Truncate(offset):
@@ -127,6 +133,16 @@ class SwitchClient(HaClient):
                     self._store.gate.confirm(confirm_offset)
                 case Confirm(offset):
                     self._store.gate.confirm(offset)
+
+    async def _compare_once(self) -> None:
+        """Compare the newest record before the first report, which acknowledges the whole log.
+
+        A master that lost the end of its log in a power cut, and went on in its epoch, has other
+        records than its slaves under the same epoch.
+        """
+        if self._must_compare and not self._replica.is_empty:
+            await self._compare_records()
+        self._must_compare = False
 
     async def _truncate_to(self, offset: int) -> None:
         work = self._truncated(offset)

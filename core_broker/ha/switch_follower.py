@@ -65,6 +65,7 @@ class Follower(Slave):
             lambda: ctx.config,
             lambda: self._ha_addr,
             self._truncate,
+            self._compare,
             wake_pulls,
             ctx.now_ms,
         )

@@ -147,8 +147,8 @@ class SwitchReplication(ReplicationMaster):
         if states is not None and broker_id is not None and isinstance(link, SwitchLink):
             if link.may_count:
                 states.acknowledged(broker_id, link.acknowledged)
-            if states.is_leaving(broker_id) and not self._is_late(link, monotonic_ms()):
-                states.stay(broker_id)
+            if broker_id in states.members:
+                self._judge(link, broker_id, states)
             self._consider(link, broker_id, states)
         self._advance()
         super().acknowledged(link)
@@ -175,6 +175,13 @@ class SwitchReplication(ReplicationMaster):
         return [link for link in self.slaves if isinstance(link, SwitchLink)]
 
     # -- the set --
+
+    def _judge(self, link: SwitchLink, broker_id: int, states: SyncStates) -> None:
+        """Let a member leave that lost confirmed bytes with its disk; let one stay that is back."""
+        if not link.may_count or link.acknowledged < self._store.gate.confirmed:
+            states.leave(broker_id)
+        elif states.is_leaving(broker_id) and not self._is_late(link, monotonic_ms()):
+            states.stay(broker_id)
 
     def _consider(self, link: SwitchLink, broker_id: int, states: SyncStates) -> None:
         """Let a slave that is close to the end of the log begin to join."""

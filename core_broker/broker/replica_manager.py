@@ -10,7 +10,7 @@ Compatible with RocketMQ 5.3.3's ReplicasManager.
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from core_broker.broker.broker_identity import Application, BrokerIdentity
@@ -77,13 +77,8 @@ class ReplicaManager:
 
     def start(self) -> None:
         """Begin; the broker is fenced, and its port is open."""
-        self._spawn(self._run())
-        self._spawn(self._beat())
-        self._spawn(self._watch_leader())
-        self._spawn(self._reports.run())
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(work))
+        for work in (self._run, self._beat, self._watch_leader, self._reports.run):
+            self._tasks.append(asyncio.get_running_loop().create_task(_repeated(work)))
 
     async def stop(self) -> None:
         """End the tasks and the role, and disconnect from the controllers."""
@@ -312,3 +307,16 @@ class ReplicaManager:
                 election_priority=config.broker_election_priority,
             )
         )
+
+
+async def _repeated(work: Callable[[], Awaitable[None]]) -> None:
+    """Run endless work; an unexpected error is logged, and the work begins again.
+
+    A broker without heartbeats or reports would lose its role, or keep a wrong set, in silence.
+    """
+    while True:
+        try:
+            await work()
+        except Exception:
+            log.exception("following the controllers failed; trying again")
+        await asyncio.sleep(RETRY_S)

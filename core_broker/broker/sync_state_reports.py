@@ -84,12 +84,13 @@ class SyncStateReports:
             answer = await self._controllers.ask(
                 RequestCode.CONTROLLER_ALTER_SYNC_STATE_SET, header, encode_body(body)
             )
+            is_accepted = answer.code == ResponseCode.SUCCESS
+            changed = decode_body(SyncStateSet, answer.body) if is_accepted else None
         except GantryError as error:
             log.warning("the sync-state set was not reported: %s", error)
             states.unknown(monotonic_ms())
             return False
-        if answer.code == ResponseCode.SUCCESS:
-            changed = decode_body(SyncStateSet, answer.body)
+        if changed is not None:
             states.adopt(changed.sync_state_set_epoch, frozenset(changed.sync_state_set))
             log.info("the sync-state set is %s", sorted(states.members))
             self._replication.changed()

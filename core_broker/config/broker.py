@@ -21,7 +21,6 @@ from core_broker.config.auth_classes import (
     AuthorizationStrategy,
 )
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.config.unused import NO_REPLICATION
 from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX, REPLICATED_BYTES_MAX
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
@@ -205,7 +204,7 @@ class BrokerConfig(AccessSettings):
     # Gantry's own: the number of slaves, and the start of a slave with an empty log.
     max_ha_connection_num: int = key(64, low=1, high=10_000)
     ha_transfer_from_first_file: bool = key(False, updatable=True)
-    offset_check_in_slave: bool = key(False, no_effect=NO_REPLICATION)
+    offset_check_in_slave: bool = key(False, no_effect="every broker checks offsets")
 
     # Automatic failover under controllers, with RocketMQ 5.3.3's keys and defaults.
     enable_controller_mode: bool = key(False, important=True)

@@ -7,9 +7,6 @@ best known keys of RocketMQ 5. A setting without effect declares its reason with
 (`no_effect`).
 """
 
-#: Reason of all keys of replication.
-NO_REPLICATION = "replication is not available in this version"
-
 # Reason -> keys.
 _WITHOUT_EFFECT = {
     "one event loop does the work of thread pools": """
@@ -66,7 +63,7 @@ _WITHOUT_EFFECT = {
         commercialTransCount fetchNamesrvAddrByAddressServer secretKey
         """,
     "metrics are always on, at httpPort": "metricsExporterType metricsPromExporterPort",
-    NO_REPLICATION: """
+    "DLedger commit logs are not available": """
         dLegerGroup dLegerPeers dLegerSelfId preferredLeaderId
         storePathDLedgerCommitLog totalReplicas
         """,

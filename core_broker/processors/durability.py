@@ -16,6 +16,7 @@ from core_broker.remoting.bodies import HARuntimeInfo
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import MessageStore
 
+_LATE_COPIES = frozenset({ResponseCode.SLAVE_NOT_AVAILABLE, ResponseCode.FLUSH_SLAVE_TIMEOUT})
 #: Callback with SUCCESS once the promise of the settings holds. FLUSH_DISK_TIMEOUT,
 #: SLAVE_NOT_AVAILABLE and FLUSH_SLAVE_TIMEOUT: the message is stored, and the promise is open.
 #: SERVICE_NOT_AVAILABLE: the message is not stored.
@@ -53,6 +54,10 @@ class Durability:
     def is_awaited(self) -> bool:
         """Whether answers to sends wait."""
         return is_awaited(self._settings())
+
+    def may_be_lost(self, code: ResponseCode) -> bool:
+        """Whether a stored message whose wait ended with a code may vanish with a failover."""
+        return self._settings().enable_controller_mode and code in _LATE_COPIES
 
     def confirm(self, end: int, then: Confirmed) -> None:
         """Call back when disk and slaves have all bytes before `end`, or when the wait failed."""

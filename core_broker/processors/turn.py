@@ -58,7 +58,8 @@ class Turn:
         """Answer a request that stores messages in the turn: at once, or once they are confirmed.
 
         A message whose copy or flush is late is stored all the same, so `response` answers the
-        request then; only a failed write or a read-only store is refused.
+        request then; only a failed write or a read-only store is refused, and under controllers a
+        late copy: the client must send again what a failover may take back.
         """
         if request.is_oneway:
             self.end_soon()
@@ -68,13 +69,14 @@ class Turn:
 
         def confirmed(code: ResponseCode) -> None:
             is_stored = code != ResponseCode.SERVICE_NOT_AVAILABLE and self._store.writable
-            refusal = "the message is not stored: the disk failed"
-            connection.answer(
-                request,
-                response
-                if is_stored or code == ResponseCode.SUCCESS
-                else RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, refusal),
-            )
+            answer = response
+            if code != ResponseCode.SUCCESS and not is_stored:
+                refusal = "the message is not stored: the disk failed, or another broker is master"
+                answer = RemotingCommand.response(ResponseCode.SERVICE_NOT_AVAILABLE, refusal)
+            elif self.durability.may_be_lost(code):
+                refusal = "the message may be lost: not all replicas have it in time"
+                answer = RemotingCommand.response(code, refusal)
+            connection.answer(request, answer)
 
         self.when_confirmed(confirmed)
         return None

@@ -9,6 +9,9 @@ from core_broker.config import BrokerConfig
 from core_broker.errors import StoreReadOnly
 from core_broker.processors.durability import Durability
 from core_broker.processors.turn import Turn
+from core_broker.remoting.codes import RequestCode, ResponseCode
+from core_broker.remoting.command import RemotingCommand
+from tests.support.broker_harness import Peer
 
 
 class ScriptedStore:
@@ -18,6 +21,7 @@ class ScriptedStore:
         self.done: list[str] = []
         self.fails = False
         self.max_offset_physical = 100
+        self.writable = True
 
     def stage_pending(self) -> None:
         self.done.append("staged")
@@ -99,3 +103,27 @@ async def test_answers_of_a_turn_whose_write_failed_before_are_not_sent(
     await asyncio.sleep(0)
     server_ends_turn()
     assert ended == ["refused", "sent"], "the next turn has nothing to do with it"
+
+
+class LateReplicas:
+    """Slaves that do not acknowledge in time."""
+
+    def when_replicated(self, end: int, then: Callable[[ResponseCode], None]) -> None:
+        then(ResponseCode.FLUSH_SLAVE_TIMEOUT)
+
+
+@pytest.mark.parametrize(
+    ("is_elected", "answer"),
+    [(False, ResponseCode.SUCCESS), (True, ResponseCode.FLUSH_SLAVE_TIMEOUT)],
+)
+async def test_a_late_copy_is_refused_where_a_failover_may_take_it_back(
+    store: ScriptedStore, is_elected: bool, answer: ResponseCode
+) -> None:
+    """The message of a consumer that sends back: a success would let the group skip it."""
+    config = BrokerConfig(broker_role="SYNC_MASTER", enable_controller_mode=is_elected)
+    durability = Durability(store, lambda: config, LateReplicas)  # type: ignore[arg-type]
+    turn = Turn(store, lambda: None, durability)  # type: ignore[arg-type]
+    peer, request = Peer(40000), RemotingCommand.request(RequestCode.CONSUMER_SEND_MSG_BACK)
+    assert turn.confirm(peer, request, RemotingCommand.response()) is None  # type: ignore[arg-type]
+    turn.end()
+    assert peer.answers[request.opaque].code == answer

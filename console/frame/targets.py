@@ -29,7 +29,9 @@ def target_of(view: object, arguments: Mapping[str, Any], query: Mapping[str, An
     owner = owner_of(view)
     area = area_of(owner)
     named = [arguments[part] for part in area.name_arguments if part in arguments] if area else []
-    parameter = query.get(getattr(owner, "access_query", ""))
+    asked = getattr(owner, "access_query", "")
+    # `?=orders` is a parameter with an empty name: it must not name what a view touches.
+    parameter = query.get(asked) if asked else None
     names = getattr(owner, "access_names", Scope.EVERY)
     return Target(
         getattr(owner, "access_resource", "") or (area.resource if area else ""),

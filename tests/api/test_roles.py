@@ -67,6 +67,20 @@ def test_lists_show_the_permitted_names_only(
     assert page.get("/").headers["Location"] == "/clusters/local/topics/"
 
 
+def test_a_parameter_without_a_name_names_no_object(db: None, local: Cluster) -> None:
+    rights = ("topics:*", "messages:*", "groups:*", "deadletters:*", "clusters:*", "offsets:*")
+    page = browser(member("eve", *(f"{each}:mine@local" for each in rights)))
+    reads = ("messages/find/?q=x&", "messages/send/?", "exports/topics/?", "broker-settings/?")
+    for path in reads:
+        assert page.get(f"/clusters/local/{path}=mine").status_code == 403, path
+    chosen = {"names": ["other"], "typed_count": "1", "delete": "1"}
+    for path in ("delete-topics/", "delete-groups/"):
+        assert page.post(f"/clusters/local/{path}?=mine", chosen).status_code == 403, path
+    for path in ("message/queryMessageByTopicAndKey.query?topic=other&key=x", "topic/list.query?x"):
+        assert page.get(f"/{path}&=mine").status_code == 403, path
+    assert page.get("/clusters/local/messages/?topic=mine").status_code in (200, 404)
+
+
 def test_a_stored_message_of_another_topic_stays_closed(
     db: None, local: Cluster, traffic: Traffic, staff: User
 ) -> None:

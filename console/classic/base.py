@@ -43,7 +43,8 @@ class ClassicCall(APIView):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.access_resource = cls.__module__.rpartition(".")[2]
+        if "access_resource" not in cls.__dict__:
+            cls.access_resource = cls.__module__.rpartition(".")[2]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)

@@ -15,7 +15,7 @@ from console.frame.access import Need, needs
 from console.frame.csv_cells import csv_line
 from console.gateway import GatewayError, NotFound, Unusable
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Outcome, Plan, Result
-from core_broker.message.topics import dlq_topic
+from core_broker.message.topics import DLQ_PREFIX, dlq_topic
 
 NAME_CHARS_MAX = 255
 COLUMNS = (
@@ -31,6 +31,8 @@ class DeadLetterPage(ClassicCall):
         """The dead letters of a group; an empty page for a group without dead letters."""
         fields = read_body(request.data)
         topic = str(fields.get("topic") or dlq_topic(str(fields.get("consumerGroup", ""))))
+        if not topic.startswith(DLQ_PREFIX):  # other topics are messages, not dead letters
+            raise Unusable(_("The parameter “%(name)s” is missing or invalid.") % {"name": "topic"})
         try:
             return success(page_of(self.cluster, topic, fields))
         except NotFound:

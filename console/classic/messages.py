@@ -63,6 +63,8 @@ class MessagePage(ClassicCall):
 
 
 class TraceGraph(ClassicCall):
+    access_resource = "traces"
+
     def get(self, request: Request) -> Response:
         """Trace records of a message, by producer and consumer group."""
         answer = self.cluster.ask(journey, self.text("msgId")).value

@@ -17,6 +17,8 @@ from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
 
 
 class ClusterList(ClassicCall):
+    access_resource = "clusters"
+
     def get(self, request: Request) -> Response:
         """Brokers by cluster with runtime info."""
         info = whole(self.cluster.ask(cluster_map))

@@ -9,10 +9,13 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from console.audit.models import AuditRow
-from tests.api.conftest import Api
+from tests.api.conftest import Api, browser
 from tests.api.stored import Dead
+from tests.api.test_roles import member
 from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
+
+DEAD_LETTERS = "dlqMessage/queryDlqMessageByConsumerGroup.query"
 
 
 class Classic:
@@ -109,9 +112,10 @@ def test_messages_by_id_key_and_page(classic: Classic, traffic: Traffic, dead: D
 def test_dead_letters_are_sent_again_with_a_true_result_each(
     classic: Classic, staff: User, dead: Dead
 ) -> None:
-    path = "dlqMessage/queryDlqMessageByConsumerGroup.query"
     asked = {"consumerGroup": dead.group, "pageNum": 1, "pageSize": 20}
-    page = poll(lambda: (got := classic.post(path, asked)["page"])["totalElements"] == 3 and got)
+    page = poll(
+        lambda: (got := classic.post(DEAD_LETTERS, asked)["page"])["totalElements"] == 3 and got
+    )
     ids = [each["msgId"] for each in page["content"]][:2]
     wanted = [{"consumerGroup": dead.group, "msgId": each} for each in [*ids, "AC11" * 8]]
     results = classic.post("dlqMessage/batchResendDlqMessage.do", wanted)
@@ -165,6 +169,20 @@ def test_pages_that_are_none_are_refused(field: str, value: Any, classic: Classi
     body = {"topic": "TBW102", "pageNum": 1, "pageSize": 20, field: value}
     answer = classic.client.post("/message/queryMessagePageByTopic.query", body, "application/json")
     assert (answer.status_code, answer.json()["status"]) == (200, -1)
+
+
+def test_a_call_needs_the_permission_for_what_it_shows(db: None, local: Cluster) -> None:
+    page = browser(member("tim", "topics:read", "messages:read"))
+    assert page.get("/topic/list.query").json()["status"] == 0
+    for path in ("cluster/list.query", "messageTrace/viewMessageTraceGraph.query?msgId=x"):
+        assert page.get(f"/{path}").status_code == 403, path
+    page = browser(member("dora", "deadletters:read"))
+    for topic in ("TBW102", "RMQ_SYS_TRACE_TOPIC", "%RETRY%x"):
+        body = {"topic": topic, "pageNum": 1, "pageSize": 20}
+        answer = page.post(f"/{DEAD_LETTERS}", body, "application/json").json()
+        assert (answer["status"], answer["data"]) == (-1, None), topic
+    body = {"topic": "%DLQ%nobody", "pageNum": 1, "pageSize": 20}
+    assert page.post(f"/{DEAD_LETTERS}", body, "application/json").json()["status"] == 0
 
 
 def test_signing_in_as_classic_does(staff: User, local: Cluster) -> None:

@@ -180,3 +180,13 @@ def test_roles_of_the_account_limit_its_tokens(db: None, local: Cluster) -> None
     assert script.get(f"{API}/topics/TBW102").status_code == 200
     CustomRole.objects.update(permissions=[])
     assert script.get(f"{API}/topics/TBW102").status_code == 403, "the owner lost the right"
+
+
+def test_rules_of_users_are_on_the_page_of_a_topic_for_their_administrators(
+    db: None, local: Cluster, staff: User, reader: User
+) -> None:
+    url = "/clusters/local/topics/TBW102/permissions/"
+    for user, shown in ((staff, True), (reader, False), (member("tom", "topics:*"), False)):
+        answer = browser(user).get(url)
+        assert answer.status_code == 200
+        assert ("rules-heading" in answer.content.decode()) is shown, user

@@ -8,8 +8,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.areas.topics import listing
+from console.frame.access import Need, may
 from console.frame.pages import ClusterPage, Crumb, only_readable
-from console.frame.permissions import Scope
+from console.frame.permissions import Scope, Target
 from console.frame.tables import TableQuery
 from console.gateway import Answer, BrokerFailure, GatewayError, merge_failures
 from console.gateway.acl_users.topic_rules import topic_rules
@@ -130,13 +131,18 @@ class ConfigurationPage(TopicTab):
 
 
 class PermissionsPage(TopicTab):
-    """The permission of a topic by broker, and the rules of users that cover the topic."""
+    """The permission of a topic by broker, and the rules of users that cover the topic.
+
+    Only administrators of users see the rules, as on the pages of users.
+    """
 
     template = "topics/permissions.html"
     tab = "permissions"
 
     def get(self, request: HttpRequest, cluster: str, topic: str) -> HttpResponse:
         detail = self.cluster.ask(topic_detail, topic)
+        if not may(request.user, Need.ADMIN, Target("acl", cluster)):
+            return self.show_tab(detail, hides_rules=True)
         try:
             rules = self.cluster.ask(topic_rules, topic)
         except GatewayError as fault:

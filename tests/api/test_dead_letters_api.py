@@ -13,8 +13,9 @@ from pytest_django import Settings
 from console.areas.deadletters.ledger import ABANDONED_AFTER
 from console.areas.deadletters.models import SENDING, Resend
 from core_broker.message.model import Message, MessageExt
-from tests.api.conftest import Api
+from tests.api.conftest import Api, browser
 from tests.api.stored import NASTY, Dead, ids, routed_topic, store
+from tests.api.test_roles import member
 from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
 
@@ -235,3 +236,25 @@ def into(received: list[MessageExt]) -> Callable[[MessageExt], bool]:
 
 def resent(messages: list[MessageExt]) -> list[MessageExt]:
     return [each for each in messages if "RESENT_FROM" in each.properties]
+
+
+def test_another_topic_as_target_needs_the_permission_to_send_there(
+    api: Api, dead: Dead, traffic: Traffic, local: Cluster
+) -> None:
+    found, topic = ids({"items": letters(api, dead)}), routed_topic(traffic, "repaired")
+    user = member("dan", f"deadletters:write:{dead.group}", "messages:write:mine-*")
+    body = {"ids": found[:1], "target": "topic", "topic": topic, "edit": {"body": "forged"}}
+    for path in (f"/dlq/{dead.group}/resend", f"/dlq/{dead.group}/resend?dry_run=1"):
+        assert Api(user)("post", path, body).status_code == 403, path
+    wish = {"target": "topic", "topic": topic, "rate": 10}
+    assert Api(user)("post", f"/dlq/{dead.group}/replays", wish).status_code == 403
+    page = browser(user)
+    form = {"id": found[:1], "target": "topic", "to_topic": topic, "rate": 10}
+    for path in ("resend", "replay", f"{found[0]}/edit"):
+        answer = page.post(f"/clusters/local/dlq/{quote(dead.group)}/{path}/", form)
+        assert answer.status_code == 403, path
+    assert not Resend.objects.exists()
+    assert Api(user)("post", f"/dlq/{dead.group}/resend", {"ids": found[:1]}).status_code == 200
+    sender = member("sam", f"deadletters:write:{dead.group}", f"messages:write:{topic}")
+    body["ids"] = found[1:2]
+    assert Api(sender)("post", f"/dlq/{dead.group}/resend", body).status_code == 200

@@ -17,7 +17,7 @@ from console.api.views import ClusterResource
 from console.areas.deadletters import replays, serializers
 from console.areas.deadletters.models import Replay
 from console.areas.deadletters.replaying import START_ACTION, replay_of
-from console.areas.deadletters.requests import filter_of, plan_of
+from console.areas.deadletters.requests import check_target, filter_of, plan_of
 from console.audit.recording import audited
 from console.gateway.dead_letters.search import count
 
@@ -71,7 +71,7 @@ class ReplayList(ClusterResource):
         asked.is_valid(raise_exception=True)
         wish = dict(asked.validated_data)
         rate = wish.pop("rate")
-        plan_of(wish)
+        check_target(request, cluster, plan_of(wish))
         if read_flag(request, "dry_run"):
             wanted = filter_of(self.cluster.name, group, wish.get("filter") or {})
             counted = self.cluster.ask(count, group, wanted).value

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from console.areas.deadletters import replays
 from console.areas.deadletters.forms import FilterForm, ReplayForm
 from console.areas.deadletters.models import Replay
-from console.areas.deadletters.requests import filter_of
+from console.areas.deadletters.requests import check_target, filter_of, plan_of
 from console.areas.deadletters.views import dead_letter_crumbs
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
@@ -41,6 +41,7 @@ class ReplayPage(ClusterPage):
         wish = {"filter": filter_form.asked, **form.asked}
         rate = form.cleaned_data["rate"]
         try:
+            check_target(request, cluster, plan_of(wish))
             with audited(request, START_ACTION, cluster=self.cluster.name, target=group) as entry:
                 replay, job = replays.begin(self.cluster, group, wish, rate, by=request.user)
                 entry.after = {"replay": replay.pk, "job": job.pk, "rate": rate, **wish}

@@ -9,9 +9,13 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
+from rest_framework.request import Request
 
 from console.areas.deadletters.states import DeadLetterState, ids_of_state
+from console.frame import permissions
+from console.frame.access import Need, check_may
 from console.gateway.dead_letters.edits import NO_EDIT, Edit
 from console.gateway.dead_letters.resend import Plan, Target
 from console.gateway.dead_letters.search import DeadLetterFilter
@@ -54,6 +58,14 @@ def edit_of(asked: Mapping[str, Any]) -> Edit:
         properties=tuple((asked.get("properties") or {}).items()),
         removed=tuple(asked.get("remove") or ()),
     )
+
+
+def check_target(request: HttpRequest | Request, cluster: str, plan: Plan) -> None:
+    """Raise PermissionDenied for a plan that sends to a named topic without the right to send
+    messages there.
+    """
+    if plan.target is Target.TOPIC:
+        check_may(request, Need.WRITE, permissions.Target("messages", cluster, plan.topic))
 
 
 def plan_of(asked: Mapping[str, Any], *, dry_run: bool = False) -> Plan:

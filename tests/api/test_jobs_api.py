@@ -20,6 +20,8 @@ from console.services.jobs.reports import Done, Progress
 from console.services.jobs.spark import Availability
 from console.services.jobs.states import State
 from tests.api.conftest import Api, browser
+from tests.api.test_roles import member
+from tests.support.cluster import Cluster
 
 CLOSED_PORT = "redis://127.0.0.1:1/0"
 USABLE = Availability(usable=True, java="Java 17.0.15 from the path")
@@ -93,6 +95,26 @@ def test_a_job_is_started_once_and_can_be_cancelled(api: Api, queue: list[int]) 
     assert (cancelled.status_code, cancelled.json()["state"]) == (202, "cancelled")
     assert api("post", f"/jobs/{started['id']}/cancel").status_code == 409
     assert api("post", "/jobs", {}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("kind", "scope", "more"),
+    [
+        ("export", "orders", "messages:write:orders"),
+        ("replay", "billing", "deadletters:write:billing"),
+        ("export-table", "topics", "topics:read"),
+    ],
+)
+def test_a_job_needs_the_permission_for_what_it_reads_or_changes(
+    kind: str, scope: str, more: str, local: Cluster, db: None
+) -> None:
+    number = job_in(State.FAILED, kind=kind, scope=scope).pk
+    jobs, both = Api(member("jo", "jobs:write")), Api(member("bo", "jobs:write", more))
+    for action in ("continue", "cancel", "pause", "resume"):
+        assert jobs("post", f"/jobs/{number}/{action}").status_code == 403, action
+    assert jobs("get", f"/jobs/{number}/files/x.jsonl").status_code == 403
+    assert both("get", f"/jobs/{number}/files/x.jsonl").status_code == 404
+    assert both("post", f"/jobs/{number}/pause").status_code == 409
 
 
 def test_a_running_job_is_asked_to_stop(api: Api, db: None) -> None:

@@ -24,6 +24,7 @@ class DeadLettersConfig(AreaConfig):
             replays.KIND,
             replays.work,
             title=_("Resend dead letters"),
+            reach=replays.reach,
             unit=_("dead letters"),
             can_pause=True,
             can_continue=True,

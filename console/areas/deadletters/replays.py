@@ -26,6 +26,8 @@ from console.areas.deadletters.ledger import (
 )
 from console.areas.deadletters.models import Replay, Resend
 from console.areas.deadletters.requests import filter_of, plan_of
+from console.frame.access import Need
+from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, NotFound, gateway
 from console.gateway.dead_letters.resend import Outcome, Plan, Result
 from console.gateway.dead_letters.search import (
@@ -105,6 +107,11 @@ def work(job: Job, control: Control) -> Done:
         control.wait(pace.delay_s(len(outcomes)))
     report_progress(control, replay)
     return Done(done=replay.looked_at, outputs=counts(replay))
+
+
+def reach(job: Job) -> tuple[Need, Target]:
+    """A replay changes the dead letters of its group."""
+    return Need.WRITE, Target("deadletters", job.cluster, job.scope)
 
 
 def step(

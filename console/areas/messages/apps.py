@@ -21,6 +21,7 @@ class MessagesConfig(AreaConfig):
             export.KIND,
             export.work,
             title=_("Export messages"),
+            reach=export.reach,
             unit=_("messages"),
             can_pause=True,
             stages={"read": _("Reading")},

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from console.areas.messages.export_files import COLUMNS, CUT, row_of
+from console.frame.access import Need
+from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, gateway
 from console.gateway.messages.browse import MessagePage, browse
 from console.gateway.messages.filters import BodyTest, MessageFilter
@@ -65,6 +67,11 @@ def work(job: Job, control: "Control") -> Done:
             if cursor is None or rows >= most:
                 break
     return Done(done=scanned, outputs={"rows": rows, "left_out": page.left if cursor else 0})
+
+
+def reach(job: Job) -> tuple[Need, Target]:
+    """An export has the bodies of a topic's messages."""
+    return Need.WRITE, Target("messages", job.cluster, job.scope)
 
 
 def filter_of(params: dict[str, Any]) -> MessageFilter:

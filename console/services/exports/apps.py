@@ -21,6 +21,7 @@ class ExportsConfig(AreaConfig):
             export_job.KIND,
             export_job.work,
             title=_("Export a list"),
+            reach=export_job.reach,
             unit=_("rows"),
             can_pause=True,
             stages={"read": _("Reading")},

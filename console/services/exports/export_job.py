@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+from console.frame.access import Need
+from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, gateway
 from console.services.exports import tables
 from console.services.exports.files import writer
@@ -48,6 +50,12 @@ def work(job: Job, control: "Control") -> Done:
             "silent_brokers": len(silent),
         },
     )
+
+
+def reach(job: Job) -> tuple[Need, Target]:
+    """An export has the whole list."""
+    table = tables.find(job.scope)
+    return Need.READ, Target("exports" if table is None else table.resource, job.cluster)
 
 
 def complete_rows(cluster: Cluster, table: Table, inputs: dict[str, Any]) -> Found:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from console.frame.areas import areas
 from console.frame.formats import exact
 from console.frame.row_metrics import MetricsLine, RowMetrics
 from console.frame.tables import Columns
@@ -70,6 +71,12 @@ class Table:
     #: Query parameter of the filter on the page.
     choice: str = ""
     choices: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def resource(self) -> str:
+        """Resource of the permission to read the list."""
+        label = self.page.partition(":")[0]
+        return next((area.resource for area in areas() if area.label == label), "")
 
     @property
     def all_columns(self) -> list[str]:

@@ -14,7 +14,6 @@ from rest_framework.request import Request
 
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, needs
-from console.frame.areas import areas
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Target
@@ -141,9 +140,7 @@ class TablePage(ClusterPage):
 
 def check_table(request: HttpRequest | Request, cluster: str, table: Table) -> None:
     """Raise PermissionDenied without the right to read the whole list."""
-    namespace = table.page.partition(":")[0]
-    resource = next((area.resource for area in areas() if area.label == namespace), "")
-    check_may(request, Need.READ, Target(resource, cluster))
+    check_may(request, Need.READ, Target(table.resource, cluster))
 
 
 def table_named(name: str) -> Table:

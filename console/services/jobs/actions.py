@@ -25,8 +25,11 @@ AnyRequest = HttpRequest | Request
 
 def may_control(request: AnyRequest, job: Job) -> bool:
     """Whether the account may control the job and download files."""
-    need = job.definition.need if job.definition else Need.WRITE
-    return may(request.user, need, Target("jobs", job.cluster))
+    kind = job.definition
+    needs = [(kind.need if kind else Need.WRITE, Target("jobs", job.cluster))]
+    if kind is not None and kind.reach is not None:
+        needs.append(kind.reach(job))
+    return all(may(request.user, need, target) for need, target in needs)
 
 
 def start(request: AnyRequest, cluster: str, kind: JobKind) -> Job:

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from console.frame.access import Need
+from console.frame.permissions import Target
 
 if TYPE_CHECKING:
     from console.services.jobs.control import Control
@@ -45,6 +46,9 @@ class JobKind:
     work: Work
     #: Permission to start and control jobs and to download files.
     need: Need = Need.WRITE
+    #: What control and download also need: the permission for what a job of the kind reads or
+    #: changes. None: nothing more.
+    reach: "Callable[[Job], tuple[Need, Target]] | None" = None
     #: Description in the list of jobs.
     about: Any = ""
     #: Unit of `done` and `total`; empty for mixed units.

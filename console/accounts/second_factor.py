@@ -87,15 +87,18 @@ def confirm(user: User, code: str) -> list[str]:
     factor = SecondFactor.objects.filter(user=user, is_confirmed=False).first()
     if factor is None:
         raise NotAllowedNow(_("The second factor is already on."))
-    check(user, code, recovery=False)
+    check(user, code, is_confirmed=False)
     with transaction.atomic():
         SecondFactor.objects.filter(pk=factor.pk).update(is_confirmed=True)
         return new_recovery_codes(user)
 
 
-def check(user: User, code: str, *, recovery: bool = True) -> bool:
-    """Accept a code once. Return True for a recovery code; raise WrongCode or NotAllowedNow."""
-    factor = SecondFactor.objects.filter(user=user).first()
+def check(user: User, code: str, *, is_confirmed: bool = True) -> bool:
+    """Accept a code once. Return True for a recovery code; raise WrongCode or NotAllowedNow.
+
+    A secret that is not confirmed yet counts only for its confirmation.
+    """
+    factor = SecondFactor.objects.filter(user=user, is_confirmed=is_confirmed).first()
     if factor is None:
         raise WrongCode
     if factor.locked_until_ms > now_ms():
@@ -107,7 +110,7 @@ def check(user: User, code: str, *, recovery: bool = True) -> bool:
         if _accept_step(factor, plain):
             _forgive(factor)
             return False
-        if recovery and _accept_recovery(user, plain):
+        if is_confirmed and _accept_recovery(user, plain):
             _forgive(factor)
             return True
     _blame(factor)

@@ -168,6 +168,8 @@ def test_a_required_factor_is_set_up_before_the_sign_in(
     assert not is_in(client)
     enrol = f"{LOGIN}enrol/"
     phone.secret = client.get(enrol).context["enrolment"].secret
+    assert client.post(CODE, {"code": phone.next_code()}).status_code == 422
+    assert not is_in(client), "a secret that nobody has confirmed is no second factor"
     answer = client.post(enrol, {"code": phone.next_code()})
     assert len(answer.context["codes"]) == second_factor.RECOVERY_CODES
     assert is_in(client)

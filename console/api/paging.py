@@ -24,6 +24,8 @@ R = TypeVar("R", bound=Named)
 
 LIMIT_DEFAULT = 50
 LIMIT_MAX = 500
+#: Maximum number of digits of a number in an address, with leading zeros.
+DIGITS_MAX = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def cut(
 def read_limit(text: str | None, most: int = LIMIT_MAX) -> int:
     if not text:
         return LIMIT_DEFAULT
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= most):
+    is_number = text.isascii() and text.isdecimal() and len(text) <= DIGITS_MAX
+    if not (is_number and 1 <= int(text) <= most):
         raise ValidationError(
             {"limit": [_("Expected a number from 1 to %(most)d.") % {"most": most}]}
         )

@@ -181,3 +181,9 @@ def test_a_dry_run_of_a_bulk_change_and_of_a_message_changes_nothing(api: Api) -
     assert api.get("/messages?topic=kept")["total"] == 0
     draft = {"topic": "kept", "body": "x", "queue": "broker-a:99"}
     assert api("post", "/messages?dry_run=1", draft).status_code == 404
+
+
+@pytest.mark.parametrize("digits", ["0" * 8 + "1" + "9" * 4, "0" * 8 + "1" + "9" * 5_000])
+def test_a_number_has_a_limited_number_of_digits(digits: str, api: Api) -> None:
+    for path in ("/topics?limit=", "/delayed-messages?limit=", "/delayed-messages?level="):
+        assert api("get", f"{path}{digits}").status_code == 400, path

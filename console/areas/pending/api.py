@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.flags import DRY_RUN, read_flag
-from console.api.paging import cut, list_parameters, read_limit
+from console.api.paging import DIGITS_MAX, cut, list_parameters, read_limit
 from console.api.views import ClusterResource, told_with
 from console.areas.messages.api import MessageRowSerializer, moment, optional
 from console.areas.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX
@@ -172,8 +172,8 @@ def read_filter(params: Mapping[str, str]) -> DelayFilter:
     if kind and kind not in KINDS:
         raise ValidationError({"kind": [f"One of {', '.join(KINDS)}."]})
     level = params.get("level") or ""
-    is_level = level.isascii() and level.isdecimal() and 1 <= int(level[:9]) <= LEVELS_MAX
-    if level and not is_level:
+    is_number = level.isascii() and level.isdecimal() and len(level) <= DIGITS_MAX
+    if level and not (is_number and 1 <= int(level) <= LEVELS_MAX):
         raise ValidationError({"level": [f"1 to {LEVELS_MAX}."]})
     return DelayFilter(
         optional(params.get("topic"), "topic", TOPIC_CHARS_MAX),

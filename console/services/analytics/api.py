@@ -14,6 +14,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.paging import DIGITS_MAX
 from console.api.views import ClusterResource
 from console.gateway import now_ms
 from console.services.analytics import queries, serializers, unconsumed
@@ -232,7 +233,8 @@ class Slow(AnalyticsResource):
         scope = self.scope(request)
         reason = _choice(request, "reason", ("slow", "never_consumed"), "slow")
         limit = request.query_params.get("limit") or str(queries.SLOW_SHOWN)
-        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= queries.SLOW_MAX):
+        is_number = limit.isascii() and limit.isdigit() and len(limit) <= DIGITS_MAX
+        if not (is_number and 0 < int(limit) <= queries.SLOW_MAX):
             raise ValidationError({"limit": [_("A number from 1 to 500.")]})
         with lake_reader(self.cluster.name) as reader:
             ask = queries.slowest if reason == "slow" else unconsumed.never_consumed

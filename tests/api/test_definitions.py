@@ -146,3 +146,12 @@ def test_rules_of_alarms_are_a_section(api: Api, local: Cluster) -> None:
     assert [(each["field"], each["after"]) for each in item["changes"]] == [("threshold", 600.0)]
     wrong = f"{HEAD}alarms:\n  Odd: {{source: none}}\n  Lost: {{receivers: [nobody]}}\n"
     assert {"Odd": "failed", "Lost": "failed"}.items() <= results(post(api, wrong, 207)).items()
+
+
+@pytest.mark.parametrize(
+    "names", ["[{a: b}]", "{a: b}", "[[x]]", "word", f"[{', '.join('x' * 51)}]"]
+)
+def test_receivers_that_are_no_names_fail(names: str, api: Api) -> None:
+    rule = f"{{source: finding, severity: warning, receivers: {names}}}"
+    done = post(api, f"{HEAD}alarms:\n  Odd: {rule}\n", 207)
+    assert results(done)["Odd"] == "failed"

@@ -17,6 +17,7 @@ from console.gateway import GatewayError
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.alarms.rules import rules_of, save
 from console.services.alarms.rules_api import body_of, read
+from console.services.alarms.serializers import RECEIVERS_OF_RULE_MAX
 from core_broker.definitions.comparing import Action, Change, Item
 from core_broker.definitions.model import DefinitionsError
 
@@ -81,9 +82,11 @@ def _read(
 ) -> tuple[dict[str, Any], list[Receiver]]:
     """The values of a rule and its receivers. Raises DefinitionsError."""
     names = fields.get(RECEIVERS) or []
-    found = Receiver.objects.filter(name__in=names) if isinstance(names, list) else []
-    known = {each.name: each for each in found}
-    unknown = [str(each) for each in names if each not in known]
+    is_list = isinstance(names, list) and len(names) <= RECEIVERS_OF_RULE_MAX
+    if not is_list or not all(isinstance(each, str) for each in names):
+        raise DefinitionsError(f"{RECEIVERS} is no list of at most {RECEIVERS_OF_RULE_MAX} names.")
+    known = {each.name: each for each in Receiver.objects.filter(name__in=names)}
+    unknown = [each for each in names if each not in known]
     if unknown:
         raise DefinitionsError(f"This console has no receiver {', '.join(unknown)}.")
     body = {**fields, "name": name, RECEIVERS: [each.pk for each in known.values()]}

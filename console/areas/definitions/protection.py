@@ -32,11 +32,11 @@ def plan(cluster: str, value: Any) -> Sequence[Item]:
     for kind, names in value.items():
         if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
             raise DefinitionsError(f"{kind} of {NAME} is no list of names.")
-        held = _protected(cluster, KINDS[kind])
+        wanted, held = set(names), _protected(cluster, KINDS[kind])
         change = (Change(CONSOLE, "protected", False, True),)
-        for name in sorted({*names, *held}):
+        for name in sorted(wanted | held):
             path = f"{kind}/{name}"
-            if name not in names:
+            if name not in wanted:
                 items.append(Item(NAME, path, Action.EXTRA))
             elif name in held:
                 items.append(Item(NAME, path, Action.SAME))

@@ -18,6 +18,7 @@ from console.metrics import REGISTRY
 from console.services.alarms import rules
 from console.services.alarms.models import AlarmRule, Delivery, Episode, Receiver
 from tests.api.conftest import Api, browser
+from tests.api.test_roles import member
 from tests.support.cluster import Cluster
 from tests.support.webhooks import Hook, webhook
 
@@ -238,6 +239,50 @@ def test_an_operator_may_not_touch_receivers(operator: User, local: Cluster, hoo
     assert browser(operator).get(f"{HOME}/receivers/create/").status_code == 403
     assert api("get", "/alarm-receivers").status_code == 200
     assert api("post", "/alarm-rules", RULE).status_code == 201
+
+
+def test_what_concerns_all_clusters_needs_the_permission_for_all(
+    staff: User, local: Cluster, hook: Hook
+) -> None:
+    api = Api(member("ops", "alarms:*@local"))
+    page = browser(member("ops2", "alarms:*@local"))
+    made = api("post", "/alarm-rules", RULE)
+    assert made.status_code == 201
+    own, shared = made.json()["id"], AlarmRule.objects.get(default_key="critical")
+    silence = {"reason": "quiet", "duration_s": 60}
+    everywhere = {"all_clusters": True}
+    stored = Api(staff)("post", "/alarm-receivers", receiver(hook)).json()["id"]
+    ended = Api(staff)("post", "/alarm-silences", {**silence, **everywhere}).json()["id"]
+    refused: list[tuple[str, str, Any]] = [
+        ("post", "/alarm-rules", {**RULE, "name": "more", **everywhere}),
+        ("patch", f"/alarm-rules/{own}", everywhere),
+        ("patch", f"/alarm-rules/{shared.pk}", {"enabled": False}),
+        ("patch", f"/alarm-rules/{shared.pk}", {"all_clusters": False}),
+        ("delete", f"/alarm-rules/{shared.pk}", None),
+        ("post", "/alarm-silences", {**silence, **everywhere}),
+        ("delete", f"/alarm-silences/{ended}", None),
+        ("post", "/alarm-receivers", receiver(hook, name="mine", all_rules=True)),
+        ("patch", f"/alarm-receivers/{stored}", {"all_rules": True}),
+        ("post", f"/alarm-receivers/{stored}/test", None),
+        ("delete", f"/alarm-receivers/{stored}", None),
+    ]
+    for method, path, body in refused:
+        assert api(method, path, body).status_code == 403, (method, path)
+    form = {"name": "x", "kind": "webhook", "url": hook.url, "language": "en"}
+    for path, given in (
+        (f"rules/{shared.pk}/", {"switch": "off"}),
+        (f"rules/{shared.pk}/", {"removed": "1"}),
+        ("silences/", {"duration_s": "3600", "reason": "r", "all_clusters": "on"}),
+        ("silences/", {"end": str(ended)}),
+        ("receivers/create/", form),
+        (f"receivers/{stored}/", {"test": "1"}),
+        (f"receivers/{stored}/", {"removed": "1"}),
+    ):
+        assert page.post(f"{HOME}/{path}", given).status_code == 403, (path, given)
+    assert not hook.requests
+    assert AlarmRule.objects.get(pk=shared.pk).enabled
+    assert api("post", "/alarm-silences", silence).status_code == 201
+    assert api("delete", f"/alarm-rules/{own}").status_code == 204
 
 
 def test_an_alarm_is_acknowledged_silenced_and_shown(api: Api, page: Client) -> None:

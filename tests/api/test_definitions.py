@@ -10,7 +10,9 @@ from pytest_django import Settings
 
 from console.audit.models import AuditRow
 from console.resources.models import Change, Protection
+from console.services.alarms.models import AlarmRule
 from tests.api.conftest import Api
+from tests.api.test_roles import member
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
 
@@ -155,3 +157,14 @@ def test_receivers_that_are_no_names_fail(names: str, api: Api) -> None:
     rule = f"{{source: finding, severity: warning, receivers: {names}}}"
     done = post(api, f"{HEAD}alarms:\n  Odd: {rule}\n", 207)
     assert results(done)["Odd"] == "failed"
+
+
+def test_a_rule_of_all_clusters_needs_the_permission_for_all(local: Cluster, db: None) -> None:
+    api = Api(member("dan", "definitions:*@local", "alarms:*@local"))
+    rule = "source: finding, severity: warning"
+    text = f"{HEAD}alarms:\n  Here: {{{rule}}}\n  There: {{{rule}, all_clusters: true}}\n"
+    text += "  Critical findings: {enabled: false}\n"
+    done = results(post(api, text, 207))
+    assert done["Here"] == "created"
+    assert done["There"] == done["Critical findings"] == "failed"
+    assert AlarmRule.objects.get(default_key="critical").enabled

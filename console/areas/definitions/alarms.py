@@ -10,13 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError as WrongValues
+from django.http import HttpRequest
 from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
 
 from console.areas.definitions.sections import Section
+from console.frame.access import Need
 from console.gateway import GatewayError
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.alarms.rules import rules_of, save
 from console.services.alarms.rules_api import body_of, read
+from console.services.alarms.scope import check_scope
 from console.services.alarms.serializers import RECEIVERS_OF_RULE_MAX
 from core_broker.definitions.comparing import Action, Change, Item
 from core_broker.definitions.model import DefinitionsError
@@ -57,13 +61,14 @@ def plan(cluster: str, value: Any) -> Sequence[Item]:
     return items
 
 
-def apply(cluster: str, item: Item, by: str) -> None:
+def apply(cluster: str, item: Item, request: HttpRequest | Request) -> None:
     if item.wanted is None:
         raise DefinitionsError(item.problem)
     values, receivers = _read(cluster, item.name, item.wanted[CONSOLE])
-    held = {rule.name: rule for rule in rules_of(cluster)}
+    held = {rule.name: rule for rule in rules_of(cluster)}.get(item.name)
+    check_scope(request, Need.WRITE, values["cluster"], held.cluster if held else cluster)
     try:
-        save(held.get(item.name), values, receivers, by)
+        save(held, values, receivers, request.user.get_username())
     except WrongValues as wrong:
         raise DefinitionsError("; ".join(wrong.messages)) from wrong
     except GatewayError as refusal:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -94,14 +95,15 @@ def plan(cluster: Cluster, text: str | bytes) -> Plan:
 
 def apply(request: HttpRequest | Request, cluster: Cluster, planned: Plan) -> list[Applied]:
     """Apply the plan with an audit row. The pages of topics and groups undo their changes."""
-    by = request.user.get_username()
     with audited(request, APPLY_ACTION, cluster=cluster.name, target=cluster.name) as entry:
         entry.after = {"items": [f"{item.kind} {item.name}" for item in planned.drift]}
         sections = registered()
         on_brokers = [item for item in planned.items if item.kind not in sections]
         outcomes = cluster.do(apply_items, tuple(on_brokers))
         results = [
-            _own_result(cluster, item, by) if item.kind in sections else _result(item, outcomes)
+            _own_result(request, cluster, item)
+            if item.kind in sections
+            else _result(item, outcomes)
             for item in planned.items
         ]
         entry.outcomes(
@@ -124,12 +126,12 @@ def _result(item: Item, outcomes: Outcomes) -> Applied:
     return Applied(item, "created" if item.action is Action.CREATE else "updated")
 
 
-def _own_result(cluster: Cluster, item: Item, by: str) -> Applied:
+def _own_result(request: HttpRequest | Request, cluster: Cluster, item: Item) -> Applied:
     if not item.is_drift:
         return Applied(item, item.action.value)
     try:
-        registered()[item.kind].apply(cluster.name, item, by)
-    except (DefinitionsError, DatabaseError) as failure:
+        registered()[item.kind].apply(cluster.name, item, request)
+    except (DefinitionsError, DatabaseError, PermissionDenied) as failure:
         return Applied(item, "failed", str(failure))
     return Applied(item, "created" if item.action is Action.CREATE else "updated")
 

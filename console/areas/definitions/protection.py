@@ -8,6 +8,9 @@ protection:
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.http import HttpRequest
+from rest_framework.request import Request
+
 from console.areas.definitions.sections import Section
 from console.resources.models import Kind, Protection
 from console.resources.protection import protect
@@ -45,9 +48,9 @@ def plan(cluster: str, value: Any) -> Sequence[Item]:
     return items
 
 
-def apply(cluster: str, item: Item, by: str) -> None:
+def apply(cluster: str, item: Item, request: HttpRequest | Request) -> None:
     kind, _slash, name = item.name.partition("/")
-    protect(cluster, KINDS[kind], name, by)
+    protect(cluster, KINDS[kind], name, request.user.get_username())
 
 
 def _protected(cluster: str, kind: Kind) -> set[str]:

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import HttpRequest
+from rest_framework.request import Request
+
 from core_broker.definitions.comparing import Item
 from core_broker.definitions.model import KINDS
 
@@ -22,8 +25,8 @@ class Section:
     export: Callable[[str], Any]
     #: Arguments: cluster, value. One item per object; raises DefinitionsError for a wrong value.
     plan: Callable[[str, Any], Sequence[Item]]
-    #: Arguments: cluster, item, name of the user.
-    apply: Callable[[str, Item, str], None]
+    #: Arguments: cluster, item, the request. Raises DefinitionsError, and PermissionDenied.
+    apply: Callable[[str, Item, HttpRequest | Request], None]
 
 
 _sections: dict[str, Section] = {}

@@ -13,10 +13,12 @@ from rest_framework.response import Response
 from console.api.paging import cut, list_parameters
 from console.api.views import ClusterResource
 from console.audit.recording import audited
+from console.frame.access import Need
 from console.frame.tables import TableQuery
 from console.services.alarms import episodes, silences
 from console.services.alarms.models import Delivery
 from console.services.alarms.rules import rule_numbered
+from console.services.alarms.scope import check_scope
 from console.services.alarms.serializers import (
     KIND_CHOICES,
     AcknowledgeSerializer,
@@ -123,6 +125,7 @@ class AlarmSilenceList(ClusterResource):
             "cluster": "" if fields["all_clusters"] else cluster,
             "rule": None if rule is None else rule_numbered(cluster, rule),
         }
+        check_scope(request, Need.WRITE, values["cluster"])
         with audited(request, "alarm-silence.create", cluster=cluster) as entry:
             silence = silences.create(values, request.user)
             entry.target, entry.after = str(silence.pk), silences.state_of(silence)
@@ -136,6 +139,7 @@ class AlarmSilenceOne(ClusterResource):
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """End a silence now."""
         silence = silences.silence_numbered(cluster, number)
+        check_scope(request, Need.WRITE, silence.cluster)
         before = silences.state_of(silence)
         with audited(
             request, "alarm-silence.end", cluster=cluster, target=str(number), before=before

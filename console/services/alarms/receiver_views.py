@@ -18,6 +18,7 @@ from console.services.alarms.forms import ReceiverForm
 from console.services.alarms.models import Receiver
 from console.services.alarms.receivers_api import tested
 from console.services.alarms.rule_views import add_errors
+from console.services.alarms.scope import ALL_CLUSTERS, check_scope
 from console.services.alarms.serializers import ReceiverSerializer
 
 
@@ -43,6 +44,7 @@ class ReceiverCreatePage(ClusterPage):
         return self.form(ReceiverForm(initial={"enabled": True, "all_rules": True}))
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         form = ReceiverForm(request.POST)
         if not form.is_valid():
             return self.form(form, status=422)
@@ -78,6 +80,7 @@ class ReceiverPage(ClusterPage):
         return self.form(receiver, self.stored(receiver))
 
     def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         receiver = receivers.receiver_numbered(number)
         if "test" in request.POST:
             outcome = tested(request, cluster, receiver)

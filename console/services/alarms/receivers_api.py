@@ -18,6 +18,7 @@ from console.frame.access import Need, needs
 from console.gateway import now_ms
 from console.services.alarms import receivers
 from console.services.alarms.models import Receiver
+from console.services.alarms.scope import ALL_CLUSTERS, check_scope
 from console.services.alarms.sending.content import test_notice
 from console.services.alarms.sending.http import SendFailed
 from console.services.alarms.sending.send import send
@@ -43,6 +44,7 @@ class AlarmReceiverList(ClusterResource):
     def post(self, request: Request, cluster: str) -> Response:
         """Create a receiver. The URL and the secret are stored encrypted and never returned."""
         draft = read(request.data)
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": draft.name}
         with audited(request, "alarm-receiver.create", **about) as entry:
             receiver = saved(None, draft, request.user)
@@ -70,6 +72,7 @@ class AlarmReceiverOne(ClusterResource):
             raise ValidationError({"detail": [_("Expected an object.")]})
         kept = {name: value for name, value in before.items() if name in ReceiverFields().fields}
         draft = read({**kept, **request.data})
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": receiver.name, "before": before}
         with audited(request, "alarm-receiver.update", **about) as entry:
             changed = saved(receiver, draft, request.user)
@@ -81,6 +84,7 @@ class AlarmReceiverOne(ClusterResource):
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a receiver; its waiting notices are not sent."""
         receiver = receivers.receiver_numbered(number)
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {
             "target": receiver.name,
             "before": ReceiverSerializer(receiver).data,
@@ -98,6 +102,7 @@ class AlarmReceiverTest(ClusterResource):
     def post(self, request: Request, cluster: str, number: int) -> Response:
         """Send a test notice now, and return what the receiver answered."""
         receiver = receivers.receiver_numbered(number)
+        check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         return Response(tested(request, cluster, receiver))
 
 

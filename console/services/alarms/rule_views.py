@@ -17,6 +17,7 @@ from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
 from console.services.alarms.notices import receivers_of
+from console.services.alarms.scope import check_scope
 
 
 class RulesPage(ClusterPage):
@@ -60,9 +61,10 @@ class RuleCreatePage(ClusterPage):
 
     def saved(self, request: HttpRequest, form: RuleForm) -> HttpResponseBase:
         cluster = self.cluster.name
-        name = form.cleaned_data["name"]
+        name, values = form.cleaned_data["name"], form.values(cluster)
+        check_scope(request, Need.WRITE, values["cluster"])
         with audited(request, "alarm-rule.create", cluster=cluster, target=name) as entry:
-            rule = rules.save(None, form.values(cluster), form.chosen_receivers(), request.user)
+            rule = rules.save(None, values, form.chosen_receivers(), request.user)
             entry.after = rules.state_of(rule)
         messages.success(request, _("The rule is saved."))
         return redirect("alarms:rules", cluster=cluster)
@@ -89,6 +91,8 @@ class RulePage(ClusterPage):
         rule = rules.rule_numbered(cluster, number)
         if "remove" in request.POST:
             return self.form(rule, RuleForm(initial=initial_of(rule)), removing=True)
+        if "preview" not in request.POST:
+            check_scope(request, Need.WRITE, rule.cluster)
         if "removed" in request.POST:
             return self.removed(request, rule)
         if "switch" in request.POST:
@@ -108,6 +112,7 @@ class RulePage(ClusterPage):
     def saved(
         self, request: HttpRequest, rule: AlarmRule, form: RuleForm, values: dict[str, Any]
     ) -> HttpResponseBase:
+        check_scope(request, Need.WRITE, values["cluster"])
         with self.audited(request, rule, "alarm-rule.update") as entry:
             changed = rules.save(rule, values, form.chosen_receivers(), request.user)
             entry.after = rules.state_of(changed)

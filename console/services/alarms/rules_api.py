@@ -14,8 +14,10 @@ from rest_framework.response import Response
 
 from console.api.views import ClusterResource
 from console.audit.recording import audited
+from console.frame.access import Need
 from console.services.alarms import rules
 from console.services.alarms.models import AlarmRule, Receiver
+from console.services.alarms.scope import check_scope
 from console.services.alarms.serializers import (
     AlarmRuleListSerializer,
     AlarmRuleSerializer,
@@ -37,6 +39,7 @@ class AlarmRuleList(ClusterResource):
         """Create a rule: of this cluster, or of all clusters with `all_clusters`."""
         values, receivers = read(cluster, request.data)
         name = values["name"]
+        check_scope(request, Need.WRITE, values["cluster"])
         with audited(request, "alarm-rule.create", cluster=cluster, target=name) as entry:
             rule = saved(None, values, receivers, request.user)
             entry.after = rules.state_of(rule)
@@ -61,6 +64,7 @@ class AlarmRuleOne(ClusterResource):
         if not isinstance(request.data, Mapping):
             raise ValidationError({"detail": [_("Expected an object.")]})
         values, receivers = read(cluster, {**body_of(rule), **request.data})
+        check_scope(request, Need.WRITE, rule.cluster, values["cluster"])
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": before}
         with audited(request, "alarm-rule.update", **about) as entry:
             changed = saved(rule, values, receivers, request.user)
@@ -71,6 +75,7 @@ class AlarmRuleOne(ClusterResource):
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a rule; its alarms resolve."""
         rule = rules.rule_numbered(cluster, number)
+        check_scope(request, Need.WRITE, rule.cluster)
         about: dict[str, Any] = {
             "cluster": cluster,
             "target": rule.name,

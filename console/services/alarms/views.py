@@ -11,6 +11,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
+from console.frame.access import Need
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
 from console.gateway import GatewayError, now_ms
@@ -18,6 +19,7 @@ from console.services.alarms import episodes, silences
 from console.services.alarms.api import deliveries_of
 from console.services.alarms.forms import KINDS, AcknowledgeForm, SilenceForm
 from console.services.alarms.models import OBJECT_CHARS_MAX, Delivery, Episode
+from console.services.alarms.scope import check_scope
 from console.services.findings.finding import Target
 from console.services.findings.listing import KIND_TITLES, page_of
 
@@ -132,9 +134,11 @@ class SilencesPage(ClusterPage):
         form = SilenceForm(cluster, request.POST)
         if not form.is_valid():
             return self.form(form, status=422)
+        values = form.values()
+        check_scope(request, Need.WRITE, values["cluster"])
         try:
             with audited(request, "alarm-silence.create", cluster=cluster) as entry:
-                silence = silences.create(form.values(), request.user)
+                silence = silences.create(values, request.user)
                 entry.target, entry.after = str(silence.pk), silences.state_of(silence)
         except GatewayError as refusal:
             form.add_error(None, str(refusal.detail))
@@ -146,6 +150,7 @@ class SilencesPage(ClusterPage):
         text = request.POST["end"]
         number = int(text) if text.isdecimal() and len(text) < 10 else 0
         silence = silences.silence_numbered(cluster, number)
+        check_scope(request, Need.WRITE, silence.cluster)
         about: dict[str, Any] = {"target": str(number), "before": silences.state_of(silence)}
         with audited(request, "alarm-silence.end", cluster=cluster, **about):
             silences.end(silence)

@@ -49,6 +49,8 @@ class SecurityPage(Page):
         user, name = self.account, request.user.get_username()
         if "confirm" in request.POST:
             with audited(request, "user.second-factor.on", target=name):
+                if not self.is_offered:
+                    raise NotAllowedNow(_("Not available for this account."))
                 return second_factor.confirm(user, code)
         if "renew" in request.POST:
             with audited(request, "user.second-factor.renew", target=name):
@@ -77,6 +79,10 @@ class SecurityPage(Page):
         assert isinstance(self.request.user, User)
         return self.request.user
 
+    @property
+    def is_offered(self) -> bool:
+        return settings.SECOND_FACTOR != "off" and self.account.has_usable_password()
+
     def form(
         self,
         form: CodeForm,
@@ -86,6 +92,7 @@ class SecurityPage(Page):
         codes: list[str] | None = None,
     ) -> HttpResponse:
         is_on = second_factor.has_second_factor(self.account)
+        enrols = enrol and not is_on and self.is_offered
         response = self.show(
             title=_("Sign-in and sessions"),
             crumbs=[Crumb(_("Sign-in and sessions"))],
@@ -93,9 +100,8 @@ class SecurityPage(Page):
             form=form,
             is_on=is_on,
             is_required=settings.SECOND_FACTOR == "required",
-            is_offered=settings.SECOND_FACTOR != "off",
-            has_password=self.account.has_usable_password(),
-            enrolment=second_factor.begin(self.account) if enrol and not is_on else None,
+            is_offered=self.is_offered,
+            enrolment=second_factor.begin(self.account) if enrols else None,
             codes=codes,
             codes_left=second_factor.recovery_codes_left(self.account),
             sessions=sessions_of(self.account),

@@ -177,6 +177,22 @@ def test_a_required_factor_is_set_up_before_the_sign_in(
     assert stolen.get(enrol).status_code == 302, "no second enrolment with the password alone"
 
 
+@pytest.mark.parametrize("has_password", [True, False])
+def test_nobody_sets_up_a_factor_that_is_not_offered(
+    operator: User, phone: Phone, settings: Settings, has_password: bool
+) -> None:
+    page = browser(operator)
+    if has_password:
+        settings.SECOND_FACTOR = "off"
+    else:
+        User.objects.filter(pk=operator.pk).update(password="!")
+        page.force_login(User.objects.get(pk=operator.pk))
+    assert page.get(f"{PAGE}?enrol=1").context["enrolment"] is None
+    phone.secret = second_factor.begin(operator).secret
+    assert page.post(PAGE, {"confirm": "1", "code": phone.code()}).status_code == 409
+    assert not second_factor.has_second_factor(operator)
+
+
 def test_tokens_need_no_code_and_classic_refuses(enrolled: Any, operator: User) -> None:
     assert Api(operator).client.get("/api/v1/whoami").status_code == 200
     form = {"username": "operator", "password": "operator-password"}

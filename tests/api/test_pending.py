@@ -208,6 +208,14 @@ def test_op_messages_settle_ended_messages_and_old_copies() -> None:
     assert settled.is_pending(10, None)
 
 
+def test_a_long_range_of_half_messages_is_not_walked_to_its_end() -> None:
+    settled = Settled()
+    settled.read_op(op("0,2,"))
+    assert settled.pending(0, 10**12, 3) == ([1, 3, 4], 10**12 - 5)
+    assert settled.pending(1, 4, 9) == ([1, 3], 0)
+    assert settled.pending(4, 4, 9) == settled.pending(5, 4, 9) == ([], 0)
+
+
 def test_half_messages_are_read_in_few_ranges() -> None:
     assert runs([]) == []
     assert runs([3, 4, 8, 50]) == [(3, 9), (50, 51)]

@@ -10,6 +10,7 @@ again; RocketMQ leaves the old copy until the end of the round, and the list sho
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -234,6 +235,15 @@ class Settled:
         the producer ends the transaction, where the copy names one."""
         return half not in self._named and first not in self._ended
 
+    def pending(self, begin: int, end: int, most: int) -> tuple[list[int], int]:
+        """Return the first `most` pending offsets of [begin, end), and the number of the others.
+
+        The range may have millions of offsets: it is not walked to its end.
+        """
+        known = sum(begin <= each < end for each in self._named)
+        found = list(islice((each for each in range(begin, end) if each not in self._named), most))
+        return found, max(0, end - begin - known - len(found))
+
     def _newest(self, half: int) -> int:
         while (target := self._moved.get(half)) is not None:
             half = target
@@ -247,14 +257,13 @@ async def _pending(session: ClusterSession, half: QueueRef, op: QueueRef | None)
     begin = max(await _committed(session, half), windows[0].begin)
     settled = Settled()
     is_exact = op is None or await _read_ops(session, op, settled)
-    offsets = [each for each in range(begin, windows[0].end) if settled.is_pending(each, None)]
-    wanted = offsets[:HALVES_READ_MAX]
+    wanted, left_out = settled.pending(begin, windows[0].end, HALVES_READ_MAX)
     kept: dict[str, MessageExt] = {}
     for message in await _read_halves(session, half, wanted):
         first = message.properties.get(PROPERTY_TRANSACTION_PREPARED_QUEUE_OFFSET)
         if settled.is_pending(message.queue_offset, whole_number(first)):
             kept[message.msg_id] = message  # the newest copy: reads are in order of offsets
-    return _Found(tuple(kept.values()), len(offsets) - len(wanted), is_exact)
+    return _Found(tuple(kept.values()), left_out, is_exact)
 
 
 async def _committed(session: ClusterSession, queue: QueueRef) -> int:

@@ -142,6 +142,7 @@ class UserPage(Page):
         if number != "all":
             chosen = chosen.filter(pk=int(number) if number.isdecimal() and len(number) < 19 else 0)
         with audited(request, "session.end", target=user.get_username()) as entry:
+            check_not_above(request.user, user)
             count = end(chosen)
             entry.after = {"ended": count}
         messages.success(request, _("Sessions ended: %(count)d.") % {"count": count})
@@ -151,6 +152,7 @@ class UserPage(Page):
         name = getattr(getattr(token, "facts", None), "name", "")
         target = f"{user.get_username()}/{name or token.token_key}"
         with audited(request, "token.revoke", target=target):
+            check_not_above(request.user, user)
             token.delete()
         messages.success(request, _("The token is revoked."))
 

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from knox.models import AuthToken
+from knox.settings import CONSTANTS
 
 from console.accounts.models import CustomRole, Profile
 from console.audit.models import AuditRow
@@ -157,10 +159,13 @@ def test_nobody_gives_or_takes_over_rights_beyond_his_own(staff: User, reader: U
     page: Client = browser(keeper)
     for user in (staff, reader):
         url = f"/accounts/users/{user.pk}/"
-        for form in ({"password": "1"}, {"off": "1"}, {"role": "none"}):
+        _token, text = AuthToken.objects.create(user)
+        revoke = {"revoke": text[: CONSTANTS.TOKEN_KEY_LENGTH]}
+        for form in ({"password": "1"}, {"off": "1"}, {"role": "none"}, {"end": "all"}, revoke):
             assert page.post(url, form).status_code == 409, (user, form)
         user.refresh_from_db()
         assert user.is_active
+        assert AuthToken.objects.filter(user=user).count() == 1
         assert user.check_password(f"{user.username}-password")
     form = {"username": "eve", "role": "viewer"}
     assert page.post("/accounts/users/create/", form).status_code == 409

@@ -101,7 +101,7 @@ def check(user: User, code: str, *, is_confirmed: bool = True) -> bool:
     factor = SecondFactor.objects.filter(user=user, is_confirmed=is_confirmed).first()
     if factor is None:
         raise WrongCode
-    if factor.locked_until_ms > now_ms():
+    if not _begin_attempt(factor):
         raise NotAllowedNow(
             _("Too many wrong codes for this account."), hint=_("Wait a few minutes.")
         )
@@ -113,7 +113,6 @@ def check(user: User, code: str, *, is_confirmed: bool = True) -> bool:
         if is_confirmed and _accept_recovery(user, plain):
             _forgive(factor)
             return True
-    _blame(factor)
     raise WrongCode
 
 
@@ -158,10 +157,15 @@ def _accept_recovery(user: User, code: str) -> bool:
     return deleted > 0
 
 
-def _blame(factor: SecondFactor) -> None:
-    rows = SecondFactor.objects.filter(pk=factor.pk)
-    rows.update(failures=F("failures") + 1)
-    rows.filter(failures__gte=FAILURES_MAX).update(failures=0, locked_until_ms=now_ms() + LOCK_MS)
+def _begin_attempt(factor: SecondFactor) -> bool:
+    """Count an attempt as a failure until it succeeds: of many at once, FAILURES_MAX compare codes.
+
+    Return False while the account is locked.
+    """
+    at_ms, rows = now_ms(), SecondFactor.objects.filter(pk=factor.pk)
+    is_begun = rows.filter(locked_until_ms__lte=at_ms).update(failures=F("failures") + 1)
+    rows.filter(failures__gte=FAILURES_MAX).update(failures=0, locked_until_ms=at_ms + LOCK_MS)
+    return bool(is_begun)
 
 
 def _forgive(factor: SecondFactor) -> None:

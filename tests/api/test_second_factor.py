@@ -1,5 +1,6 @@
 """The second factor: enrolment, sign-in, replay, limits, recovery codes, reset; own sessions."""
 
+from contextlib import suppress
 from typing import Any
 
 import pyotp
@@ -11,6 +12,7 @@ from pytest_django import Settings
 from console.accounts import second_factor
 from console.accounts.models import RecoveryCode, SecondFactor, SignIn
 from console.audit.models import AuditRow
+from console.gateway import GatewayError
 from tests.api.conftest import Api, browser
 
 PAGE = "/accounts/security/"
@@ -123,6 +125,26 @@ def test_wrong_codes_lock_the_account_for_minutes(enrolled: list[str], phone: Ph
     phone.at_ms += second_factor.LOCK_MS
     other = with_password()
     assert other.post(CODE, {"code": phone.code()}).status_code == 302
+
+
+def test_many_codes_at_once_are_not_more_attempts(
+    enrolled: Any, operator: User, phone: Phone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = 0
+
+    def compare(*_: Any) -> bool:
+        """Wrong, and the next attempt begins before the end of this one."""
+        nonlocal compared
+        compared += 1
+        if compared < 20:
+            with suppress(GatewayError):
+                second_factor.check(operator, "000000")
+        return False
+
+    monkeypatch.setattr(second_factor, "_accept_step", compare)
+    with pytest.raises(GatewayError):
+        second_factor.check(operator, "000000")
+    assert compared == second_factor.FAILURES_MAX
 
 
 def test_a_recovery_code_works_once(enrolled: list[str], phone: Phone) -> None:

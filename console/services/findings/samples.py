@@ -39,6 +39,10 @@ class Sample:
     lags: Mapping[str, int]
     owners: Mapping[str, int]
 
+    def lag(self, group: str) -> int | None:
+        """Return the lag of a group; None in a sample that may lack the group."""
+        return self.lags.get(group, 0 if self.complete else None)
+
 
 class Samples:
     """The latest samples in order of time, at most SAMPLES_MAX."""

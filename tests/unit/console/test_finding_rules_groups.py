@@ -247,6 +247,15 @@ def test_growth_of_lag_needs_two_samples() -> None:
     assert reason == "Groups with lag: 1. The check compares two samples, 2 min apart."
 
 
+def test_a_sample_without_the_metrics_of_all_groups_is_no_lag_of_zero() -> None:
+    gap = given.samples(given.sample(300, complete=False))
+    found = evidence(with_group(lag=9_000), kept=gap)
+    (reason,) = reasons(consumption.consumer_slow, found)
+    assert reason.startswith("Groups with lag: 1.")
+    whole = given.samples(given.sample(300))
+    assert finding(consumption.consumer_slow, evidence(with_group(lag=9_000), kept=whole))
+
+
 def owned(*clients: str) -> list[int]:
     """Digests of states in which one client owns both queues."""
     digests = []

@@ -36,10 +36,10 @@ def consumer_slow(evidence: Evidence) -> Results:
         is_consuming = bool(metrics.clients and metrics.rate) and not metrics.broadcasting
         if not is_consuming or lag < SLOW_LAG_MIN:
             continue
-        if before is None or passed_ms < GROWTH_MIN_MS:
+        earlier = None if before is None or passed_ms < GROWTH_MIN_MS else before.lag(row.name)
+        if earlier is None:
             first += 1
             continue
-        earlier = before.lags.get(row.name, 0)
         if lag < earlier * SLOW_RATIO:
             continue
         growth = (lag - earlier) / (passed_ms / 1000)

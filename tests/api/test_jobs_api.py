@@ -117,6 +117,17 @@ def test_a_job_needs_the_permission_for_what_it_reads_or_changes(
     assert both("post", f"/jobs/{number}/pause").status_code == 409
 
 
+def test_a_bundle_needs_the_permission_for_all_clusters(
+    local: Cluster, db: None, queue: list[int]
+) -> None:
+    number = job_in(State.SUCCEEDED, kind="debug-bundle").pk
+    here, everywhere = Api(member("here", "jobs:*@local")), Api(member("all", "jobs:admin"))
+    for api, read, started in ((here, 403, 403), (everywhere, 404, 202)):
+        assert api("get", f"/jobs/{number}/files/x.zip").status_code == read
+        assert api("post", "/jobs", {"kind": "debug-bundle"}).status_code == started
+        assert api("post", "/jobs", {"kind": "ingest"}).status_code in (202, 409)
+
+
 def test_a_running_job_is_asked_to_stop(api: Api, db: None) -> None:
     job = job_in(State.RUNNING)
     answer = api("post", f"/jobs/{job.pk}/cancel").json()

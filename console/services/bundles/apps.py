@@ -25,6 +25,7 @@ class BundlesConfig(AreaConfig):
                 "A ZIP of versions, settings, findings, alarms, samples and logs, without secrets."
             ),
             need=Need.ADMIN,
+            reach=job.reach,
             unit=_("files"),
             by_hand=True,
             stages={"collect": _("Collecting")},

@@ -3,6 +3,8 @@
 import tempfile
 from typing import TYPE_CHECKING, Final
 
+from console.frame.access import Need
+from console.frame.permissions import Target
 from console.gateway import gateway
 from console.services.bundles.bundle import Written, write
 from console.services.bundles.parts import PARTS
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
 
 KIND: Final = "debug-bundle"
 COPY_BYTES: Final = 1 << 20
+
+
+def reach(job: Job) -> tuple[Need, Target]:
+    """A bundle has logs and metrics of the whole console."""
+    return Need.ADMIN, Target("jobs")
 
 
 def work(job: Job, control: "Control") -> Done:

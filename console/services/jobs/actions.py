@@ -24,7 +24,7 @@ AnyRequest = HttpRequest | Request
 
 
 def may_control(request: AnyRequest, job: Job) -> bool:
-    """Whether the account may control the job and download files."""
+    """Whether the account may start or control the job and download files."""
     kind = job.definition
     needs = [(kind.need if kind else Need.WRITE, Target("jobs", job.cluster))]
     if kind is not None and kind.reach is not None:
@@ -34,7 +34,7 @@ def may_control(request: AnyRequest, job: Job) -> bool:
 
 def start(request: AnyRequest, cluster: str, kind: JobKind) -> Job:
     """Start a job without inputs."""
-    if not may(request.user, kind.need, Target("jobs", cluster)):
+    if not may_control(request, Job(cluster=cluster, kind=kind.name)):
         raise PermissionDenied
     with audited(request, "job.start", cluster=cluster, target=kind.name) as entry:
         job = tasks.start(cluster, kind.name, by=request.user)

@@ -46,8 +46,8 @@ class JobKind:
     work: Work
     #: Permission to start and control jobs and to download files.
     need: Need = Need.WRITE
-    #: What control and download also need: the permission for what a job of the kind reads or
-    #: changes. None: nothing more.
+    #: What start, control and download also need: the permission for what a job of the kind reads
+    #: or changes. None: nothing more.
     reach: "Callable[[Job], tuple[Need, Target]] | None" = None
     #: Description in the list of jobs.
     about: Any = ""

@@ -13,9 +13,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.frame.access import may
 from console.frame.pages import ClusterPage, Crumb, forbidden
-from console.frame.permissions import Target
 from console.gateway import NotAllowedNow
 from console.services.jobs import actions, files, kinds, ledger, spark
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
@@ -56,7 +54,6 @@ class JobListPage(ClusterPage):
         ledger.reap()
         kind, state = request.GET.get("kind", ""), request.GET.get("state", "")
         kind = kind if kinds.find(kind) else ""
-        target = Target("jobs", cluster)
         state = state if state in State.values else ""
         page = Paginator(jobs_of(self.cluster.name, kind, state), PAGE_JOBS).get_page(
             request.GET.get("page")
@@ -69,7 +66,10 @@ class JobListPage(ClusterPage):
             states=State.choices,
             kind=kind,
             state=state,
-            by_hand=[(each, may(request.user, each.need, target)) for each in kinds.by_hand()],
+            by_hand=[
+                (each, actions.may_control(request, Job(cluster=cluster, kind=each.name)))
+                for each in kinds.by_hand()
+            ],
             minutes=settings.JOB_MINUTES.get("ingest"),
             **({} if getattr(request, "htmx", False) else missing_requirements()),
         )

@@ -29,6 +29,8 @@ def note_sign_out(request: HttpRequest, **_: Any) -> None:
 
 def note_session(request: HttpRequest, user: Any) -> None:
     """Record the session of the request for the user; also after a change of the session key."""
+    if request.session.session_key is None:  # `login` has flushed the session of another account
+        request.session.save()
     SignIn.objects.update_or_create(
         session_key=request.session.session_key,
         defaults={

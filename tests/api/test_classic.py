@@ -199,6 +199,9 @@ def test_signing_in_as_classic_does(staff: User, local: Cluster) -> None:
     assert right.json()["data"]["loginUserRole"] == 1
     assert client.get("/login/check.query").json()["data"]["logined"] is True
     assert client.get("/topic/list.query").json()["status"] == 0
+    User.objects.create_user("second", password="second-password")
+    other = client.post("/login/login.do?username=second&password=second-password")
+    assert other.json()["data"]["loginUserName"] == "second", "in the session of another account"
     for _ in range(6):
         Client().post("/login/login.do?username=staff&password=wrong")
     locked = Client().post("/login/login.do?username=staff&password=staff-password")

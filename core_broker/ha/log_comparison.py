@@ -7,9 +7,11 @@ compares the bytes. Older records are not compared. Without the master's address
 refuses the requests, nothing can be compared.
 
 An empty slave uses the same requests to copy the whole log: a report of 0 means "the newest file"
-to a master, so the slave fetches the first record and reports its end.
+to a master, so the slave fetches the first record and reports its end. A Java master refuses the
+first request until it has sampled its rates, a second after its start: an empty slave asks again.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -23,6 +25,10 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import ViewMessageRequestHeader
 from core_broker.store.replica import Replica
+
+#: Requests of an empty slave for the range of the log, and the pause between them, seconds.
+EMPTY_REQUESTS_MAX = 10
+EMPTY_RETRY_S = 0.5
 
 #: Reads a record of the own log; None without one.
 ReadRecord = Callable[[int], Awaitable[bytes | None]]
@@ -73,7 +79,7 @@ class LogComparison:
         try:
             # The own end comes first: the master's log grows meanwhile.
             end = self._replica.end
-            master = await self.master_log(master_addr)
+            master = await self._range(master_addr)
             self.check_range(end, master)
             if self._replica.is_empty:
                 await self._begin(master_addr, master)
@@ -85,6 +91,16 @@ class LogComparison:
             self._tell(str(error))
             return None
         return master
+
+    async def _range(self, master_addr: str) -> MasterLog:
+        """Return the range of the master's log; an empty slave asks a refusing master again."""
+        attempts = EMPTY_REQUESTS_MAX if self._replica.is_empty else 1
+        for _ in range(attempts - 1):
+            try:
+                return await self.master_log(master_addr)
+            except RequestRefused:
+                await asyncio.sleep(EMPTY_RETRY_S)
+        return await self.master_log(master_addr)
 
     def check_range(self, end: int, master: MasterLog) -> None:
         """Raise DivergedLog when the master's log does not contain offset `end`."""

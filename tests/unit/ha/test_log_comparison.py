@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from core_broker.ha import log_comparison
 from core_broker.ha.faults import DivergedLog
 from core_broker.ha.log_comparison import LogComparison
 from core_broker.remoting.bodies import KVTable, encode_body
@@ -118,6 +119,20 @@ async def test_an_empty_slave_fetches_the_first_record(pair: Pair) -> None:
     assert log_bytes(store, 0) == log_bytes(pair.bench.store, 0, end)
     pair.copy()
     assert_equal(pair.bench.store, store)
+
+
+async def test_an_empty_slave_asks_a_master_that_just_started_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Java master refuses until it has sampled its rates."""
+    monkeypatch.setattr(log_comparison, "EMPTY_RETRY_S", 0)
+    refusals = iter([refuse(1, "Index: 0, Size: 0")] * 2)
+    pair.master.on(
+        RequestCode.GET_BROKER_RUNTIME_INFO,
+        lambda request: next(refusals, None) or pair.master._runtime(request),
+    )
+    assert await pair.comparison.compare(pair.master.addr) is not None
+    assert pair.slave.store.replica.end > 0
 
 
 async def test_an_empty_slave_begins_at_the_oldest_segment(pair: Pair) -> None:

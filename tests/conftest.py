@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.utils import translation
 from hypothesis import settings
 
 from tests.support.cluster import Cluster
@@ -18,6 +19,13 @@ pytest_plugins = [
 # No deadline per example, since examples are slow on a loaded machine.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+
+@pytest.fixture(autouse=True)
+def no_language_of_a_request() -> Iterator[None]:
+    """End the language that a request of the test's client has activated in this thread."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture

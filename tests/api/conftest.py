@@ -1,15 +1,18 @@
 """Fixtures of the console tests: a real cluster, users of all roles, their test clients."""
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 from knox.models import AuthToken
 from pytest_django import Settings
 
 from console.gateway import gateway
+from console.services.alarms.models import AlarmRule
 from console.services.findings import evaluation, stored
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
@@ -106,3 +109,13 @@ class Api:
 @pytest.fixture
 def api(staff: User, local: Cluster) -> Api:
     return Api(staff)
+
+
+@pytest.fixture
+def default_rules(db: None) -> None:
+    """The rules of alarms of a new console.
+
+    Rows of migrations are gone after a test with real transactions in the same process.
+    """
+    if not AlarmRule.objects.exists():
+        import_module("console.services.alarms.migrations.0002_default_rules").create(apps, None)

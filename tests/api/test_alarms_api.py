@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
@@ -22,7 +20,7 @@ from tests.api.test_roles import member
 from tests.support.cluster import Cluster
 from tests.support.webhooks import Hook, webhook
 
-pytestmark = pytest.mark.must_beat(12)
+pytestmark = [pytest.mark.must_beat(12), pytest.mark.usefixtures("default_rules")]
 HOME = "/clusters/local/alarms"
 SECRET = "secret-of-the-hook-4711"
 RULE = {
@@ -34,13 +32,6 @@ RULE = {
     "severity": "critical",
     "pattern": "orders-*",
 }
-
-
-@pytest.fixture(autouse=True)
-def default_rules(db: None) -> None:
-    """Rows of migrations are gone after a test with real transactions in the same process."""
-    if not AlarmRule.objects.exists():
-        import_module("console.services.alarms.migrations.0002_default_rules").create(apps, None)
 
 
 @pytest.fixture

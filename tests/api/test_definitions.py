@@ -159,7 +159,8 @@ def test_receivers_that_are_no_names_fail(names: str, api: Api) -> None:
     assert results(done)["Odd"] == "failed"
 
 
-def test_a_rule_of_all_clusters_needs_the_permission_for_all(local: Cluster, db: None) -> None:
+@pytest.mark.usefixtures("default_rules")
+def test_a_rule_of_all_clusters_needs_the_permission_for_all(local: Cluster) -> None:
     api = Api(member("dan", "definitions:*@local", "alarms:*@local"))
     rule = "source: finding, severity: warning"
     text = f"{HEAD}alarms:\n  Here: {{{rule}}}\n  There: {{{rule}, all_clusters: true}}\n"

@@ -31,7 +31,7 @@ Caller = User | AnonymousUser
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """An account that may do something, and the role and permission that allow it."""
+    """An account with the right to an action, and the role and permission behind the right."""
 
     username: str
     held: Held
@@ -114,7 +114,7 @@ def check_not_above(by: Caller, user: User) -> None:
 
 
 def who_may(action: Action, target: Target) -> list[Holder]:
-    """Return the enabled accounts that may do this, with the first permission that allows it."""
+    """Return the enabled accounts with the right to `action`, each with its first permission."""
     users = User.objects.filter(is_active=True).select_related("profile")
     holders = []
     for user in users.prefetch_related("profile__roles").order_by("username"):

@@ -87,7 +87,7 @@ class Permission:
         )
 
     def covers(self, other: "Permission") -> bool:
-        """True when this permission allows all that `other` allows; False when in doubt."""
+        """Whether this permission allows every action of `other`; False when in doubt."""
         return (
             self.resource in (ANYTHING, other.resource)
             and self.action.includes(other.action)

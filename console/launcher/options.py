@@ -50,7 +50,7 @@ class Options:
 
     @property
     def controllers(self) -> int:
-        """Number of controllers: none for one broker, and one that may fail for three replicas."""
+        """Number of controllers: 0 for one broker, 1 for two replicas, else 3."""
         if self.replicas == 1:
             return 0
         return 1 if self.replicas == 2 else CONTROLLERS

@@ -1,4 +1,4 @@
-"""Who may change what concerns all clusters: receivers, and rules and silences of all clusters."""
+"""The right to change receivers, and the rules and silences of all clusters."""
 
 from django.http import HttpRequest
 from rest_framework.request import Request

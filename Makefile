@@ -1,7 +1,7 @@
 # `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-console bench-java bench-lake profile screenshots crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -69,8 +69,8 @@ bench: $(READY) ## measure the broker and write bench.json
 bench-lake: $(READY) ## measure the analytics pages over a lake of 100 million events
 	$(PY) -m benchmarks.lake $(ARGS)
 
-bench-java: $(READY) ## measure Gantry beside Apache RocketMQ, 25 minutes; writes docs/performance.md
-	$(PY) -m benchmarks.java $(ARGS)
+bench-peers: $(READY) ## measure Gantry beside Apache RocketMQ, 25 minutes; writes docs/performance.md
+	$(PY) -m benchmarks.peers $(ARGS)
 
 profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)

@@ -1,4 +1,4 @@
-"""Render docs/performance.md and the table of ratios from the results of `make bench-java`."""
+"""Render docs/performance.md and the table of ratios from the results of `make bench-peers`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,7 +134,7 @@ def render(figures: Figures) -> str:
     lines = [
         "# Performance",
         "",
-        "Gantry beside Apache RocketMQ 5.3.3 and 4.9.7, measured and written by `make bench-java`.",
+        "Gantry beside Apache RocketMQ 5.3.3 and 4.9.7, measured and written by `make bench-peers`.",
         "",
         f"Machine: {machine['cpus']} CPUs, {machine['cpu']}, {machine['memory_mb'] // 1024} GiB, "
         f"{machine['file_system']}, Linux {machine['kernel']}, Python {machine['python']}; "

@@ -1,4 +1,4 @@
-"""`make bench-java` measures signed sends and sends with TLS on Gantry and on Apache's brokers."""
+"""`make bench-peers` measures signed sends and sends with TLS on Gantry and on Apache's brokers."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.java import NEW, OLD, OURS
+from benchmarks.peers import NEW, OLD, OURS
 from benchmarks.load import SIGNED, TLS, TLS_SIGNED, compile_generator
 from tests.compat import installing
 from tests.support.cluster import ROOT
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + RUN_SECONDS_MAX 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_short_run_has_all_rows(part: str, tmp_path: Path) -> None:
     require_programs()
-    output = tmp_path / "bench-java.json"
+    output = tmp_path / "bench-peers.json"
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "benchmarks.java", "--only", part, "--no-fill-memory"),
+            *(sys.executable, "-m", "benchmarks.peers", "--only", part, "--no-fill-memory"),
             *("--seconds", "0.3", "--rounds", "1", "--warm-up", "0"),
             *("--home", str(tmp_path / "home"), "--json", str(output)),
             *("--page", str(tmp_path / "page.md")),

@@ -1,8 +1,8 @@
-"""`make bench-java`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
+"""`make bench-peers`: Gantry beside Apache RocketMQ, alternating on one machine in one run.
 
 Each scenario runs on the brokers in turn, several rounds; the comparison uses medians without the
 first round. All brokers but the measured one are stopped (SIGSTOP) meanwhile. The JVMs get a
-warm-up, and each measurement starts without free memory (ballast.py). Writes bench-java.json,
+warm-up, and each measurement starts without free memory (ballast.py). Writes bench-peers.json,
 prints the ratios, and renders docs/performance.md.
 
     load scenarios      64 x 1, 1 x 64, batches of 32, pulls of 32; 1 KiB; closed loop
@@ -108,7 +108,7 @@ class Options:
     "--only", type=click.Choice(PARTS), multiple=True, help="Run this part only; repeatable."
 )
 @click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench")
-@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-java.json")
+@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-peers.json")
 @click.option(
     "--page",
     "page_path",

@@ -134,7 +134,7 @@ def render(figures: Figures) -> str:
     lines = [
         "# Performance",
         "",
-        "Gantry beside Apache RocketMQ 5.3.3 and 4.9.7, measured and written by `make bench-peers`.",
+        "Gantry beside Apache RocketMQ 5.3.3 and 4.9.7, written by `make bench-peers`.",
         "",
         f"Machine: {machine['cpus']} CPUs, {machine['cpu']}, {machine['memory_mb'] // 1024} GiB, "
         f"{machine['file_system']}, Linux {machine['kernel']}, Python {machine['python']}; "

@@ -108,7 +108,9 @@ class Options:
     "--only", type=click.Choice(PARTS), multiple=True, help="Run this part only; repeatable."
 )
 @click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench")
-@click.option("--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-peers.json")
+@click.option(
+    "--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-peers.json"
+)
 @click.option(
     "--page",
     "page_path",

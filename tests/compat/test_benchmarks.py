@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import NEW, OLD, OURS
 from benchmarks.load import SIGNED, TLS, TLS_SIGNED, compile_generator
+from benchmarks.peers import NEW, OLD, OURS
 from tests.compat import installing
 from tests.support.cluster import ROOT
 

@@ -7,7 +7,7 @@ them. Changes during a write are written together after the write.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from core_broker.store.io_threads import SerialExecutor
 log = logging.getLogger(__name__)
 
 Encoder = Callable[[], list[bytes] | Iterator[bytes]]
+#: Replaces a file by the joined parts, and keeps its previous version.
+Write = Callable[[Path, Sequence[bytes]], None]
 #: Called on the event loop with the error of a write, or None.
 Then = Callable[[Exception | None], None]
 
@@ -34,10 +36,12 @@ class TableSaver:
         folder: Path,
         encoders: Mapping[ConfigTable, Encoder],
         executor: SerialExecutor,
+        write: Write = write_config,
     ) -> None:
         self._folder = folder
         self._encoders = encoders
         self._executor = executor
+        self._write_file = write
         self._waiting: dict[ConfigTable, list[Then]] = {}
         #: The tables that are encoded or written now, with the callbacks of each write.
         self._writing: dict[ConfigTable, list[Then]] = {}
@@ -57,6 +61,10 @@ class TableSaver:
             waiting.append(then)
         if table not in self._writing:
             self._write(table)
+
+    def write_now(self, table: ConfigTable) -> None:
+        """Write the current table, before the broker serves. Blocks the caller; raises OSError."""
+        self._write_file(self.path(table), list(self._encoders[table]()))
 
     def retry_failed(self) -> None:
         """Write the tables whose last write failed."""
@@ -96,7 +104,7 @@ class TableSaver:
     def _submit(self, table: ConfigTable, parts: list[bytes]) -> None:
         self._encoding.pop(table, None)
         self._executor.submit(
-            partial(write_config, self.path(table), parts), partial(self._written, table)
+            partial(self._write_file, self.path(table), parts), partial(self._written, table)
         )
 
     def _written(self, table: ConfigTable, error: Exception | None) -> None:

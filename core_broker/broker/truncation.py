@@ -11,10 +11,11 @@ import asyncio
 from core_broker.broker.saving import TableSaver
 from core_broker.ha.rollback import plan_rollback, roll_back
 from core_broker.processors.context import BrokerContext, ConfigTable
-from core_broker.state.config_files import write_config
 
 #: A table is written twice: its previous version must have no progress of dropped records either.
 VERSIONS = 2
+#: The tables with progress in the log.
+TABLES = (ConfigTable.OFFSETS, ConfigTable.DELAYS)
 
 
 async def truncate(ctx: BrokerContext, saver: TableSaver, offset: int, confirm_offset: int) -> None:
@@ -43,7 +44,7 @@ async def truncate(ctx: BrokerContext, saver: TableSaver, offset: int, confirm_o
         store.gate.close()
     assert store.truncator.pending is not None
     roll_back(store.truncator.pending, ctx.offsets, ctx.delay_progress)
-    for table in (ConfigTable.OFFSETS, ConfigTable.DELAYS):
+    for table in TABLES:
         for _ in range(VERSIONS):
             await _saved(saver, table)
     store.truncator.end()
@@ -68,7 +69,7 @@ def finish_truncation(ctx: BrokerContext, saver: TableSaver) -> None:
     if truncation is None:
         return
     roll_back(truncation, ctx.offsets, ctx.delay_progress)
-    for _ in range(VERSIONS):
-        write_config(saver.path(ConfigTable.OFFSETS), [ctx.offsets.encode()])
-        write_config(saver.path(ConfigTable.DELAYS), [ctx.delay_progress.encode()])
+    for table in TABLES:
+        for _ in range(VERSIONS):
+            saver.write_now(table)
     ctx.store.truncator.end()

@@ -152,8 +152,6 @@ class BrokerHarness:
         store = MessageStore(
             config, files=files, clock_ms=lambda: self.now_ms, executors=self._executor
         )
-        store.load()
-        store.start(cast("asyncio.AbstractEventLoop", StillLoop()))
         self.ctx = BrokerContext(
             config=config,
             store=store,
@@ -187,6 +185,11 @@ class BrokerHarness:
         self._opaque = 0
         self._peers = 0
         self.client = self.peer()
+        self._open()
+
+    def _open(self) -> None:
+        self.ctx.store.load()
+        self.ctx.store.start(cast("asyncio.AbstractEventLoop", StillLoop()))
 
     def _executor(self, name: str) -> ManualExecutor:
         self.executors.append(ManualExecutor(name))

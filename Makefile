@@ -41,8 +41,8 @@ crash: $(READY) ## kill the broker RUNS times under load, fill its disk, and che
 sim: $(READY) ## SEEDS seeded schedules of writes, power cuts and faults on a simulated disk
 	$(PYTEST) tests/sim $(ARGS)
 
-soak: $(READY) ## the long crash, simulation and fault runs; hours (sizes: RUNS, SEEDS, RAFT_SEEDS, RAFT_ROUNDS, FAILOVERS, CALLS, CUT_STRIDE, CALL_STRIDE, FRAMES, ATTACKS, CONNECTIONS, STUCK_PEERS)
-	RUNS=$(or $(RUNS),1000) SEEDS=$(or $(SEEDS),100000) RAFT_SEEDS=$(or $(RAFT_SEEDS),10000) RAFT_ROUNDS=$(or $(RAFT_ROUNDS),200) FAILOVERS=$(or $(FAILOVERS),100) CALLS=$(or $(CALLS),20000) \
+soak: $(READY) ## the long crash, simulation and fault runs; hours (sizes: RUNS, SEEDS, RAFT_SEEDS, RAFT_ROUNDS, FAILOVERS, PARTITIONS, CALLS, CUT_STRIDE, CALL_STRIDE, FRAMES, ATTACKS, CONNECTIONS, STUCK_PEERS)
+	RUNS=$(or $(RUNS),1000) SEEDS=$(or $(SEEDS),100000) RAFT_SEEDS=$(or $(RAFT_SEEDS),10000) RAFT_ROUNDS=$(or $(RAFT_ROUNDS),200) FAILOVERS=$(or $(FAILOVERS),100) PARTITIONS=$(or $(PARTITIONS),60) CALLS=$(or $(CALLS),20000) \
 	CUT_STRIDE=$(or $(CUT_STRIDE),1) CALL_STRIDE=$(or $(CALL_STRIDE),1) FRAMES=$(or $(FRAMES),10000) ATTACKS=$(or $(ATTACKS),250) \
 	CONNECTIONS=$(or $(CONNECTIONS),18000) STUCK_PEERS=$(or $(STUCK_PEERS),200) $(PYTEST) tests/crash tests/sim --timeout=0 $(ARGS)
 

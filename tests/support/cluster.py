@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -40,10 +40,13 @@ PATIENT: dict[str, Any] = {"os_page_cache_busy_time_out_mills": 60_000}
 
 
 class Program:
-    """A program that prints its ports and a ready line."""
+    """A program that prints its ports and a ready line; `prefix` begins its command line."""
 
-    def __init__(self, module: str, folder: Path, root: Path = ROOT) -> None:
+    def __init__(
+        self, module: str, folder: Path, root: Path = ROOT, prefix: Sequence[str] = ()
+    ) -> None:
         self.module = module
+        self._prefix = prefix
         self._root = root
         self.output = folder / f"{module}.log"
         self._settings_file = folder / f"{module}.conf"
@@ -67,7 +70,7 @@ class Program:
         self._read_from = self.output.stat().st_size if self.output.exists() else 0
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", self.module, "-c", str(self._settings_file)],
+                [*self._prefix, sys.executable, "-m", self.module, "-c", str(self._settings_file)],
                 cwd=self._root,
                 env=environment,
                 stdout=output,

@@ -1,29 +1,59 @@
-"""A name server, controllers, and replicas of one broker name, in separate processes."""
+"""A name server, controllers, and replicas of one broker name, in separate processes.
+
+All of them are on the loopback interface, or each controller and each replica is on a host of its
+own (namespaces.py), whose links can be cut.
+"""
 
 import json
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from core_broker.config import java_key
 from tests.support.cluster import SMALL_STORE, Program, free_broker_port
+from tests.support.namespaces import TEST, Network
 
 SIDE_PORT = "http: /readyz /metrics /varz"
 BROKER_NAME = "broker-a"
 SEGMENT_BYTES = 1024 * 1024
 
 
+def host_names(replicas: int, controllers: int) -> list[str]:
+    """The names of the hosts that a set needs."""
+    names = [f"replica-{number}" for number in range(replicas)]
+    return names + [f"controller-{number}" for number in range(controllers)]
+
+
+def address_of(network: Network | None, name: str) -> str:
+    """The address of a host; without a network, that of the loopback interface."""
+    return "127.0.0.1" if network is None else network.address(name)
+
+
+def _prefix(network: Network | None, name: str) -> Sequence[str]:
+    return () if network is None else network.command(name)
+
+
 class Replica:
     """One broker of the set; port and store stay over restarts."""
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, folder: Path, settings: dict[str, Any], network: Network | None = None
+    ) -> None:
         folder.mkdir()
+        #: The name of the replica, and of its host in a network.
+        self.name = folder.name
+        self.address = address_of(network, self.name)
         self.port = free_broker_port()
-        self.addr = f"127.0.0.1:{self.port}"
+        self.addr = f"{self.address}:{self.port}"
         self.store = folder / "store"
-        self.program = Program("core_broker", folder)
+        self.program = Program("core_broker", folder, prefix=_prefix(network, self.name))
         self.settings = settings | {
+            "bind_address": self.address,
+            "broker_ip1": self.address,
+            "broker_ip2": self.address,
             "listen_port": self.port,
             "store_path_root_dir": self.store,
         }
@@ -43,16 +73,20 @@ class Replica:
         """The tables of the broker; empty while they cannot be read."""
         with suppress(OSError, AssertionError):
             port = self.program.port(SIDE_PORT)
-            with urlopen(f"http://127.0.0.1:{port}/varz", timeout=10) as answer:
+            page = Request(f"http://{self.address}:{port}/varz")
+            if token := self.settings.get("metrics_token_file"):
+                page.add_header("Authorization", f"Bearer {Path(token).read_text()}")
+            with urlopen(page, timeout=10) as answer:
                 found: dict[str, Any] = json.load(answer)
                 return found
         return {}
 
 
 class ReplicaSet:
-    """Programs on free ports of the loopback interface; use as a context manager.
+    """Programs on free ports; use as a context manager.
 
-    With `controller_addr` the replicas use controllers of the test.
+    With `controller_addr` the replicas use controllers of the test. The hosts of a `network` are
+    `host_names`.
     """
 
     def __init__(
@@ -61,31 +95,37 @@ class ReplicaSet:
         replicas: int = 3,
         controllers: int = 1,
         controller_addr: str = "",
+        network: Network | None = None,
+        controller_settings: Mapping[str, Any] = MappingProxyType({}),
         **settings: Any,
     ) -> None:
         self._undo = ExitStack()
-        own = {"bind_address": "127.0.0.1", "http_port": 0}
+        own = {"bind_address": address_of(network, TEST), "http_port": 0}
         self.namesrv = Program("namesrv", folder)
         self._undo.callback(self.namesrv.kill)
         kept = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "n.properties"}
         self.namesrv.start({"listen_port": 0, **own, **kept})
-        self.namesrv_addr = f"127.0.0.1:{self.namesrv.port('remoting')}"
-        ports = [] if controller_addr else [free_broker_port() for _ in range(controllers)]
-        self.controller_addrs = [f"127.0.0.1:{port}" for port in ports]
+        self.namesrv_addr = f"{own['bind_address']}:{self.namesrv.port('remoting')}"
+        names = [] if controller_addr else [f"controller-{n}" for n in range(controllers)]
+        self.controller_addrs = [
+            f"{address_of(network, name)}:{free_broker_port()}" for name in names
+        ]
         peers = ";".join(f"n{n}-{addr}" for n, addr in enumerate(self.controller_addrs))
         self.controllers: list[tuple[Program, dict[str, Any]]] = []
-        for number in range(len(ports)):
-            place = folder / f"controller-{number}"
+        for number, name in enumerate(names):
+            place = folder / name
             place.mkdir()
-            program = Program("core_broker.controller", place)
+            program = Program("core_broker.controller", place, prefix=_prefix(network, name))
             self._undo.callback(program.kill)
             values = {
                 **own,
+                "bind_address": address_of(network, name),
                 "controller_d_leger_peers": peers,
                 "controller_d_leger_self_id": f"n{number}",
                 "controller_store_path": place / "raft",
                 "scan_not_active_broker_interval": 1_000,
                 "scan_inactive_master_interval": 1_000,
+                **controller_settings,
             }
             self.controllers.append((program, values))
         for program, values in self.controllers:
@@ -95,8 +135,6 @@ class ReplicaSet:
         common = {
             **own,
             "broker_name": BROKER_NAME,
-            "broker_ip1": "127.0.0.1",
-            "broker_ip2": "127.0.0.1",
             "namesrv_addr": self.namesrv_addr,
             "enable_controller_mode": True,
             "controller_addr": controller_addr or ";".join(self.controller_addrs),
@@ -107,7 +145,7 @@ class ReplicaSet:
             **settings,
         }
         assert all(java_key(name) for name in common)
-        self.replicas = [Replica(folder / f"replica-{n}", common) for n in range(replicas)]
+        self.replicas = [Replica(folder / f"replica-{n}", common, network) for n in range(replicas)]
         for replica in self.replicas:
             self._undo.callback(replica.kill)
 

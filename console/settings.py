@@ -76,6 +76,7 @@ AUDIT_ROWS_MAX = 200_000
 AREAS = [
     "console.services.clusters",
     "console.services.findings",
+    "console.services.replicas",
     "console.areas.topology",
     "console.areas.topics",
     "console.areas.groups",

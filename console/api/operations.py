@@ -19,7 +19,7 @@ METHOD_VERBS: Final = {
 }
 #: Verbs of operations. `start` returns a job; `try` and `test` change nothing in the cluster.
 VERBS: Final = (
-    *("list", "get", "find", "search", "check", "create", "replace", "update", "delete"),
+    *("list", "get", "find", "search", "check", "create", "elect", "replace", "update", "delete"),
     *("cancel", "continue", "discard", "pause", "protect", "renew", "reset", "resend", "restore"),
     *("resume", "save", "send", "start", "tail", "test", "try", "undo", "unprotect"),
 )
@@ -54,6 +54,7 @@ RENAMED: Final = {
     "create_dead_letter_restore": "restore_dead_letters",
     "create_dead_letter_try": "try_dead_letter",
     "get_dead_letter_export": "get_dead_letters_file",
+    "create_election": "elect_master",
     "create_replay": "start_replay",
     "get_replay_outcomes": "list_replay_outcomes",
     "create_table_exports": "start_table_export",

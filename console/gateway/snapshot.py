@@ -11,12 +11,15 @@ from typing import TypeVar
 
 from console.gateway.brokers.listing import NAME_SERVER, BrokerRow, broker_rows
 from console.gateway.engine.answers import Partial, merge_failures, now_ms
+from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
 from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, group_metrics
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory
 from console.gateway.metrics import ask_each
+from console.gateway.replicas.listing import replica_sets
+from console.gateway.replicas.model import ReplicaSets
 from console.gateway.topics.listing import TopicRow, topic_rows
 from console.gateway.topics.metrics import TopicMetrics, bulk_topic_metrics, topic_metrics
 
@@ -48,6 +51,8 @@ class Snapshot:
     every: int
     #: True when `groups` has each consumer group of the cluster.
     has_all_groups: bool
+    #: None when unknown.
+    replica_sets: ReplicaSets | None = None
 
 
 @question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS)
@@ -101,9 +106,18 @@ async def snapshot(session: ClusterSession, turn: int) -> Partial[Snapshot]:
             ),
             every=max(1, -(-max(len(asked_topics), len(asked_groups)) // ASKED_MAX)),
             has_all_groups=has_all_groups,
+            replica_sets=await _replica_sets(session),
         ),
         merge_failures(failures, asked_failures),
     )
+
+
+async def _replica_sets(session: ClusterSession) -> ReplicaSets | None:
+    """Controllers that fail leave the other metrics known."""
+    try:
+        return (await session.ask(replica_sets)).value
+    except GatewayError:
+        return None
 
 
 def _missing(rows: Iterable[Row], known: Mapping[str, object], silent: set[str]) -> list[str]:

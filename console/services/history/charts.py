@@ -46,7 +46,7 @@ class Chart:
     shown: Aggregate
     unit: Any = ""
     #: Factor of the drawn values, and the top of the scale; 0: by the values.
-    scale: int = 1
+    scale: float = 1
     top: int = 0
 
 
@@ -54,6 +54,7 @@ PER_SECOND = _("/s")
 RATES = Chart(_("Messages per second"), MEAN, ("produce_rate", "consume_rate"), "avg", PER_SECOND)
 LAG = Chart(_("Lag, messages"), PEAK, ("lag",), "max")
 DEAD_LETTERS = Chart(_("Dead letters"), LAST, ("dead_letters",), "last")
+REPLICA_LAG = Chart(_("Replication lag, KiB"), PEAK, ("replica_lag",), "max", "KiB", scale=1 / 1024)
 DISK = Chart(_("Disk use"), LAST, ("disk_ratio",), "last", "%", 100, 100)
 CHARTS: Final[dict[Scope, tuple[Chart, ...]]] = {
     "cluster": (RATES, LAG, DEAD_LETTERS, DISK),
@@ -70,6 +71,7 @@ CHARTS: Final[dict[Scope, tuple[Chart, ...]]] = {
         DISK,
         Chart(_("Clients"), MEAN, ("connections",), "avg"),
         Chart(_("Produce latency p99"), PEAK, ("send_p99_ms",), "max", "ms"),
+        REPLICA_LAG,
     ),
 }
 SINGLE: Final[Mapping[str, Chart]] = {"dead_letters": DEAD_LETTERS}
@@ -123,6 +125,8 @@ def section_of(
     api = reverse("api-history", kwargs={"cluster": cluster})
     kept = [(key, value) for key, value in params.items() if key not in (RANGE, BEGIN, END)]
     charts = (SINGLE[chart],) if chart else CHARTS[scope]
+    if not number:  # a master has no lag
+        charts = tuple(each for each in charts if each is not REPLICA_LAG)
     return Section(
         scope=scope,
         charts=[_drawn(chart, scope, api, {**selector, **limits}) for chart in charts],

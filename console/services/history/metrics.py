@@ -58,6 +58,7 @@ METRICS: Final = (
     Metric(62, "broker", "disk_ratio", "ratio", ("last", "max"), _("Disk")),
     Metric(63, "broker", "connections", "clients", ("avg", "min", "max"), _("Clients"), exact=True),
     Metric(64, "broker", "send_p99_ms", "ms", ("avg", "max"), _("Produce latency p99")),
+    Metric(65, "broker", "replica_lag", "bytes", ("avg", "max"), _("Replication lag")),
 )
 BY_NAME: Final = {(metric.scope, metric.name): metric for metric in METRICS}
 BY_NUMBER: Final = {metric.number: metric for metric in METRICS}

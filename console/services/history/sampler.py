@@ -13,6 +13,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import DatabaseError, connection
+from django.dispatch import Signal
 
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.snapshot import snapshot
@@ -36,6 +37,9 @@ UPKEEP_S: Final = 2.0
 #: Time for the running samples at the end of the process, seconds: the deadline of a snapshot.
 STOP_S: Final = 15.0
 MEBIBYTE: Final = 1 << 20
+
+#: Sent after each stored sample with `cluster` (its name), `found` (a Snapshot) and `at_ms`.
+sampled = Signal()
 
 
 class ClusterHistory:
@@ -78,6 +82,7 @@ class ClusterHistory:
         writer, upkeep = self._opened()
         if found is not None:
             writer.append(at_ms, samples_of(found), paces_of(found))
+            sampled.send(ClusterHistory, cluster=self._cluster.name, found=found, at_ms=at_ms)
         until_s = time.monotonic() + UPKEEP_S
         upkeep.run(now_ms(), lambda: time.monotonic() < until_s)
 

@@ -66,6 +66,12 @@ def samples_of(found: Snapshot) -> Samples:
     of_brokers("disk_ratio", lambda row: row.disk_ratio)
     of_brokers("connections", lambda row: found.connections.get(row.ref))
     of_brokers("send_p99_ms", lambda row: row.send_p99_ms)
+    replicas = [] if found.replica_sets is None else found.replica_sets.replicas
+    put(
+        "broker",
+        "replica_lag",
+        ((broker_name(each.ref.name, each.ref.id), each.lag_bytes) for each in replicas),
+    )
     return samples
 
 

@@ -112,7 +112,8 @@ def test_an_election_by_rest(call: Api) -> None:
     assert (after["id"], after["addr"]) == (slave["id"], slave["addr"])
     assert after["epoch"] > found["master_epoch"]
     row = AuditRow.objects.filter(action="replica.elect", result="done").get()
-    assert (row.target, row.before["master"], row.after["master"]) == (
+    before, after = row.before or {}, row.after or {}
+    assert (row.target, before["master"], after["master"]) == (
         *(BROKER_NAME, master["addr"], slave["addr"]),
     )
     now = in_sync(call)
@@ -184,7 +185,9 @@ def test_a_lost_master_is_seen_with_its_cause(call: Api, trio: ReplicaSet) -> No
     def elected() -> Any:
         one = call("get", ONE).json().get("replica_set", {})
         head = one.get("replicas", [{}])[0]
-        lost = next((r for r in one.get("replicas", []) if r["addr"] == master["addr"]), {})
+        lost: dict[str, Any] = next(
+            (r for r in one.get("replicas", []) if r["addr"] == master["addr"]), {}
+        )
         return one if head.get("addr") != master["addr"] and lost.get("state") == "down" else None
 
     after = poll(elected)

@@ -10,7 +10,7 @@ from console.services.replicas.models import Cause
 class Seen:
     """The master of a set at one time; an empty `addr`: no master answered.
 
-    `last_addr` is the newest master that answered, this one or one of before.
+    `last_addr` is the newest master that answered.
     """
 
     addr: str

@@ -69,7 +69,7 @@ bench: $(READY) ## measure the broker and write bench.json
 bench-lake: $(READY) ## measure the analytics pages over a lake of 100 million events
 	$(PY) -m benchmarks.lake $(ARGS)
 
-bench-peers: $(READY) ## measure Gantry beside Apache RocketMQ, 25 minutes; writes docs/performance.md
+bench-peers: $(READY) ## measure Gantry beside its peers, an hour; writes docs/performance.md
 	$(PY) -m benchmarks.peers $(ARGS)
 
 profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)

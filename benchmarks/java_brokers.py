@@ -7,6 +7,7 @@ pre-touch: the memory metrics show the memory in use.
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,16 +52,17 @@ def running_java(
     broker = JavaBroker(version, folder, folder / "store", addr, jvm=JVM, **DEFAULTS | settings)
     for name, text in (conf or {}).items():
         (broker.home / "conf" / name).write_text(text)
-    with _started(namesrv) as measured_namesrv, _started(broker) as measured_broker:
-        yield Cluster(measured_namesrv, measured_broker, broker.addr, addr)
+    try:
+        started_namesrv = _start(namesrv)
+        start_broker = partial(_start, broker)
+        yield Cluster(started_namesrv, start_broker(), broker.addr, addr, start_broker=start_broker)
+    finally:
+        broker.stop()
+        namesrv.stop()
 
 
-@contextmanager
-def _started(program: JavaProgram) -> Iterator[Measured]:
+def _start(program: JavaProgram) -> Measured:
     began = time.perf_counter()
     program.start()
     assert program.process is not None
-    try:
-        yield Measured(program.process, time.perf_counter() - began)
-    finally:
-        program.stop()
+    return Measured(program.process, time.perf_counter() - began)

@@ -35,7 +35,7 @@ def measure(
     figures = run(
         scenario, cluster.broker_addr, seconds=seconds, messages_max=messages_max, rate=rate
     )
-    behind_seconds = asyncio.run(_catch_up_seconds(cluster))
+    behind_seconds = asyncio.run(catch_up_seconds(cluster))
     cpu = cluster.broker.cpu_seconds() - before
     took = figures["seconds"] + behind_seconds
     figures["answered_rate"] = figures["rate"]
@@ -46,7 +46,7 @@ def measure(
     return figures
 
 
-async def _catch_up_seconds(cluster: Cluster) -> float:
+async def catch_up_seconds(cluster: Cluster) -> float:
     """Wait until the dispatch has caught up; returns the seconds, 0 when there is no backlog."""
     began = time.perf_counter()
     waited = 0.0

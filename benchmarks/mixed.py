@@ -30,6 +30,11 @@ SETTINGS: Final = (
 PEAK: Final = SCENARIOS["send-64x1"]
 MIXED: Final = Scenario(PEAK.connections, IN_FLIGHT, send_template)
 FOLLOWING: Final = Scenario(QUEUES, 1, tail_template)
+#: The same on a topic without a backlog.
+ALONE: Final = "BenchMixed"
+CREATION: Final = Scenario(QUEUES, 1, lambda number: send_template(number, ALONE))
+MIXED_ALONE: Final = Scenario(PEAK.connections, IN_FLIGHT, CREATION.template)
+FOLLOWING_ALONE: Final = Scenario(QUEUES, 1, lambda number: tail_template(number, ALONE))
 
 
 def mixed(folder: Path, seconds: float) -> dict[str, Any]:
@@ -63,6 +68,27 @@ def mixed(folder: Path, seconds: float) -> dict[str, Any]:
         - before["commit_log_max_offset"] // SEGMENT_BYTES,
         "segments_removed": (after["commit_log_min_offset"] - before["commit_log_min_offset"])
         // SEGMENT_BYTES,
+        "seconds": seconds,
+    }
+
+
+def beside_consumers(cluster: Cluster, rate: int, seconds: float) -> dict[str, Any]:
+    """Send at a given rate beside consumers that keep up, on a topic of its own."""
+    run(CREATION, cluster.broker_addr, seconds=PEAK_SECONDS, messages_max=1)
+    following = begin(FOLLOWING_ALONE, cluster.broker_addr, seconds=seconds + POLL_SECONDS)
+    cpu_seconds = cluster.broker.cpu_seconds()
+    sending = begin(MIXED_ALONE, cluster.broker_addr, seconds=seconds, rate=rate)
+    memory = _memory_meanwhile(cluster, seconds)
+    sent, received = sending.figures(), following.figures()
+    cpu_seconds = cluster.broker.cpu_seconds() - cpu_seconds
+    return {
+        "rate": sent["rate"],
+        "received_rate": round(received["messages"] / sent["seconds"]),
+        "cpu_us_per_message": round(cpu_seconds * 1e6 / max(1, sent["messages"]), 2),
+        **{f"{name}_us": value for name, value in sent["latency_us"].items()},
+        **{f"end_to_end_{name}_us": each for name, each in received["end_to_end_us"].items()},
+        "memory_mb_first": memory[0],
+        "memory_mb_last": memory[-1],
         "seconds": seconds,
     }
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,16 @@ class Cluster:
     side_addr: str = ""
     #: Hooks of the benchmark's own questions, for a broker with access control.
     rpc_hooks: Sequence[RpcHook] = ()
+    #: Starts the broker again on its store.
+    start_broker: Callable[[], Measured] | None = None
+
+    def kill_and_restart(self) -> float:
+        """Kill the broker with SIGKILL, start it again; returns the seconds until it is ready."""
+        assert self.start_broker is not None
+        self.broker.process.kill()
+        self.broker.process.wait()
+        self.broker = self.start_broker()
+        return self.broker.start_seconds
 
     def store_figures(self) -> dict[str, Any]:
         """The store's values in /varz of a Gantry broker."""
@@ -132,12 +142,22 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
             # Requests queue under full load; the benchmark does not measure rejected requests.
             f"waitTimeMillsInSendQueue=60000\n{settings}"
         )
-        broker = _start("core_broker", conf)
+
+        def start_broker() -> Measured:
+            return _start("core_broker", conf)
+
+        cluster = Cluster(
+            namesrv,
+            start_broker(),
+            f"127.0.0.1:{port}",
+            namesrv_addr,
+            f"127.0.0.1:{side_port}",
+            start_broker=start_broker,
+        )
         try:
-            side_addr = f"127.0.0.1:{side_port}"
-            yield Cluster(namesrv, broker, f"127.0.0.1:{port}", namesrv_addr, side_addr)
+            yield cluster
         finally:
-            broker.stop()
+            cluster.broker.stop()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ SECRET = "bench-secret-key"
 _SECRET_BYTES = 64
 
 # Fixed width, and unlike any other text in a frame; loadgen.c searches for the same text.
-_KEY = "KEYKEYKEYKEYKEYK"
+KEY = "KEYKEYKEYKEYKEYK"
 _SIGNATURE = "SIGNATURESIGNATURESIGNATURE="
 _OFFSET = 987_654_321_987_654_321
 _SUBSCRIPTION_IN_REQUEST = 4
@@ -44,7 +44,7 @@ class Template(NamedTuple):
 
 def send_template(number: int, topic: str = TOPIC, body_bytes: int = BODY_BYTES) -> Template:
     """A send of one message with a unique key and a key."""
-    properties = f"KEYS\x01{_KEY}\x02UNIQ_KEY\x01{_KEY}"
+    properties = f"KEYS\x01{KEY}\x02UNIQ_KEY\x01{KEY}"
     header = _send_header(number, topic, properties, is_batch=False)
     code = RequestCode.SEND_MESSAGE_V2
     return Template(RemotingCommand.request(code, header, b"x" * body_bytes).encode(), 1)
@@ -64,7 +64,7 @@ def batch_template(
 ) -> Template:
     """A send of several messages, each with a unique key and a key."""
     body = encode_batch(
-        Message(topic, b"x" * body_bytes, properties={"KEYS": _KEY, "UNIQ_KEY": _KEY})
+        Message(topic, b"x" * body_bytes, properties={"KEYS": KEY, "UNIQ_KEY": KEY})
         for _ in range(messages)
     )
     header = _send_header(number, topic, "", is_batch=True)
@@ -79,9 +79,10 @@ def route_template(number: int, topics: int) -> Template:
     return Template(request.encode(), 1)
 
 
-def tail_template(number: int) -> Template:
+def tail_template(number: int, topic: str = TOPIC) -> Template:
     """A pull of the next messages of one queue with long polling."""
-    return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST | _SUSPEND_IN_REQUEST), TAIL)
+    sys_flag = _SUBSCRIPTION_IN_REQUEST | _SUSPEND_IN_REQUEST
+    return Template(_pull_frame(number, sys_flag, topic), TAIL)
 
 
 def pull_template(number: int, topic: str = TOPIC) -> Template:
@@ -89,7 +90,7 @@ def pull_template(number: int, topic: str = TOPIC) -> Template:
     return Template(_pull_frame(number, _SUBSCRIPTION_IN_REQUEST, topic), 0)
 
 
-def _pull_frame(number: int, sys_flag: int, topic: str = TOPIC) -> bytes:
+def _pull_frame(number: int, sys_flag: int, topic: str) -> bytes:
     header = PullMessageRequestHeader(
         consumer_group=GROUP,
         topic=topic,

@@ -29,6 +29,7 @@ GO_MODULE = "github.com/apache/rocketmq-client-go/v2"
 GO_VERSION = "v2.1.2"
 RUST_CRATE = "rocketmq-client-rust"
 RUST_VERSION = "1.0.0"
+RUST_PROGRAMS = ("rocketmq-namesrv", "rocketmq-broker")
 INSTALL_SECONDS_MAX = 300
 
 #: The newest broker of each major version on Maven Central, which has no broker of 4.9.8.
@@ -37,6 +38,8 @@ JAVA_BROKER_VERSIONS = ("4.9.7", "5.3.3")
 GO_SECONDS_MAX = 560
 #: Timeout of a Rust build, seconds: the first build compiles 300 crates, 2.5 minutes on two cores.
 RUST_SECONDS_MAX = 900
+#: Timeout of the release build of the Rust name server and broker, seconds: 500 crates.
+RUST_BROKER_SECONDS_MAX = 3_600
 #: Timeout of a Maven run, seconds: the first run fetches some hundred files.
 MAVEN_SECONDS_MAX = 560
 
@@ -135,6 +138,20 @@ def rust_client() -> Path:
     need("cargo")
     text = "".join(part.read_text() for part in parts)
     return installed("rust", text, build) / "client"
+
+
+@cache
+def rust_brokers() -> Path:
+    """Return the folder with the Rust name server and broker below bin; needs Rust 1.95."""
+
+    def build(folder: Path) -> None:
+        target = HOME / "rust-release"
+        options = ["--locked", "--quiet", "--root", str(folder), "--target-dir", str(target)]
+        command = ["cargo", "install", *options, "--version", RUST_VERSION, *RUST_PROGRAMS]
+        run(command, folder, RUST_BROKER_SECONDS_MAX)
+
+    need("cargo")
+    return installed("rust-brokers", RUST_VERSION, build)
 
 
 def java_broker_classpath(version: str) -> str:

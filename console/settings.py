@@ -93,6 +93,7 @@ AREAS = [
     "console.services.analytics",
     "console.services.history",
     "console.services.alarms",
+    "console.services.masking",
     "console.services.bundles",
     "console.services.exports",
     "console.services.jobs",

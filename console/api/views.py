@@ -29,8 +29,9 @@ from rest_framework.views import APIView
 from console.api.fields import chosen_members
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
+from console.frame.masking import cluster_for
 from console.frame.tables import Columns, TableQuery
-from console.gateway import Answer, Cluster, gateway
+from console.gateway import Answer, Cluster
 from console.gateway.changes import BrokerOutcome
 
 IF_MATCH = OpenApiParameter(
@@ -101,7 +102,7 @@ class ClusterResource(IdempotentWrites, DeclaredParameters):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # first: authentication and access
-        self.cluster = gateway.cluster(kwargs["cluster"])
+        self.cluster = cluster_for(request, kwargs["cluster"])
 
     def answered(
         self,

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from console.api.problems import problem_response
+from console.frame.masking import cluster_for
 from console.gateway import (
     Answer,
     Cluster,
@@ -50,7 +51,7 @@ class ClassicCall(APIView):
         super().initial(request, *args, **kwargs)
         if self.asks_cluster:
             names = [cluster.name for cluster in gateway.clusters()]
-            self.cluster = gateway.cluster(request.query_params.get("cluster") or names[0])
+            self.cluster = cluster_for(request, request.query_params.get("cluster") or names[0])
 
     def get_exception_handler(self) -> Any:
         return failed

@@ -50,6 +50,8 @@ class Need(Enum):
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
+    #: See masked fields of messages.
+    UNMASKED = "unmasked"
 
 
 class Role(models.TextChoices):
@@ -91,7 +93,12 @@ _MEANINGS = {
         "May also delete topics and groups, change brokers, and manage users."
     ),
 }
-_LEAST = {Need.READ: Role.VIEWER, Need.WRITE: Role.OPERATOR, Need.ADMIN: Role.ADMINISTRATOR}
+_LEAST = {
+    Need.READ: Role.VIEWER,
+    Need.WRITE: Role.OPERATOR,
+    Need.ADMIN: Role.ADMINISTRATOR,
+    Need.UNMASKED: Role.ADMINISTRATOR,
+}
 _PERMISSIONS: dict[Role, tuple[Permission, ...]] = {
     Role.NONE: (),
     Role.VIEWER: (Permission("*", Action.READ),),

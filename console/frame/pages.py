@@ -30,6 +30,7 @@ from rest_framework.request import Request
 from console.frame.access import Need, may, readable_names, role_of
 from console.frame.areas import AreaConfig, areas
 from console.frame.column_choice import ColumnChoice
+from console.frame.masking import cluster_for
 from console.frame.permissions import Scope, Target
 from console.frame.targets import target_of
 from console.gateway import Answer, BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
@@ -88,7 +89,7 @@ class ClusterPage(Page):
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        self.cluster = gateway.cluster(kwargs["cluster"])
+        self.cluster = cluster_for(request, kwargs["cluster"])
 
     def shared_context(self) -> dict[str, Any]:
         return {"cluster": self.cluster}

@@ -16,13 +16,14 @@ from enum import Enum
 
 from django.utils.translation import gettext as _
 
+from console.gateway.patterns import ANYTHING, fits
+
 #: Maximum length of a pattern, characters: the length of the longest name in RocketMQ.
 PATTERN_CHARS_MAX = 255
 #: Maximum number of `*` in a pattern.
 STARS_MAX = 8
 #: Maximum number of permissions of a role or token.
 PERMISSIONS_MAX = 100
-ANYTHING = "*"
 
 
 class Action(Enum):
@@ -138,23 +139,6 @@ def first_allowing(
 def not_covered(wanted: Iterable[Permission], held: Sequence[Permission]) -> tuple[Permission, ...]:
     """Return the wanted permissions that no single held permission covers."""
     return tuple(each for each in wanted if not any(own.covers(each) for own in held))
-
-
-def fits(pattern: str, name: str) -> bool:
-    """Compare in linear time per `*`: no regular expression, so no pattern is slow."""
-    first, *rest = pattern.split(ANYTHING)
-    if not rest:
-        return pattern == name
-    *middle, last = rest
-    if not name.startswith(first) or len(name) < len(first) + len(last):
-        return False
-    position, end = len(first), len(name) - len(last)
-    for part in middle:
-        found = name.find(part, position, end)
-        if found < 0:
-            return False
-        position = found + len(part)
-    return name.endswith(last)
 
 
 def shown(text: str) -> str:

@@ -36,6 +36,7 @@ NOT_AUDITED = {
 ONLY_ASKS = {
     "api-messages-test-filter",
     "api-alarm-rules-preview",
+    "api-masking-rules-preview",
     "classic:message/queryMessagePageByTopic.query",
     "classic:dlqMessage/queryDlqMessageByConsumerGroup.query",
 }

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
@@ -16,6 +17,7 @@ from core_broker.message.model import Message
 from tests.api.conftest import browser
 from tests.api.stored import NASTY, RAW, numbered, routed_topic, store
 from tests.api.test_feed import NOWHERE, is_, listening
+from tests.api.test_masking import rule
 from tests.api.test_pages import html
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
@@ -210,3 +212,27 @@ def test_a_hostile_address_is_shown_and_never_run(page: Client) -> None:
         answer = page.get(f"/clusters/local/messages/tail/?{urlencode(query)}")
         assert answer.status_code == 400
         assert not any(raw in answer.content for raw in RAW)
+
+
+@pytest.mark.must_beat(34)
+async def test_rows_are_masked_for_each_listener(
+    listener: User, traffic: Traffic, topic: str
+) -> None:
+    def prepare() -> User:
+        rule("json", "$.card", topic)
+        return User.objects.create_superuser("cleared", password="x")
+
+    cleared = await database_sync_to_async(prepare)()
+    wanted = {"topic": topic, "body": "4111"}
+    async with (
+        await tail(listener, topic=topic) as masked,
+        await tail(listener, **wanted) as oracle,
+        await tail(cleared, **wanted) as shown,
+    ):
+        for socket in (masked, oracle, shown):
+            await socket.hear_until(is_("rows"))
+        await asyncio.to_thread(store, traffic, Message(topic, b'{"card": "4111"}'))
+        assert (await rows_of(masked, 1))[0]["preview"] == '{"card":"***"}'
+        assert (await rows_of(shown, 1))[0]["preview"] == '{"card": "4111"}'
+        told = await oracle.hear_until(lambda message: message["seen"] == 1)
+        assert told["matched"] == 0

@@ -42,6 +42,7 @@ TITLES = {
     30: "delayed messages by due time, search, why none can be cancelled",
     31: "half messages: age, checks, producer group, new checks, discarded ones",
     33: "bodies as JSON, text, hex, Base64; raw download is what was sent",
+    34: "fields masked by role on the server: list, detail, tail, search, export, audit",
     35: "every view can be shared by its address; recent items",
     36: "messages and tables exported as jobs, with cap and permission",
     37: "broker configuration compared, edited from an allow-list, undone",

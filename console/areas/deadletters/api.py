@@ -20,7 +20,7 @@ from console.api.views import ClusterResource, told_with
 from console.areas.deadletters import serializers, states
 from console.areas.deadletters.ledger import resend
 from console.areas.deadletters.message_export import FORMATS
-from console.areas.deadletters.requests import check_target, filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, for_user, plan_of
 from console.areas.deadletters.sending import RESEND_ACTION, audit_details, count_results
 from console.areas.deadletters.views import export_response
 from console.audit.recording import audited
@@ -195,8 +195,7 @@ class DeadLetterResend(ClusterResource):
         asked = serializers.ResendRequestSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         wish, dry_run = asked.validated_data, read_flag(request, "dry_run")
-        plan, again = plan_of(wish, dry_run=dry_run), wish["again"]
-        check_target(request, cluster, plan)
+        plan, again = for_user(request, cluster, plan_of(wish, dry_run=dry_run)), wish["again"]
         ids = self._ids(group, wish)
         if plan.edit.body is not None and len(ids) > 1:
             raise Unusable(_("A new body can be set on one dead letter at a time."))

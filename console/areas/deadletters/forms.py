@@ -154,9 +154,11 @@ class EditForm(TablerForm):
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "mono"}),
     )
 
-    def __init__(self, *args: Any, message: MessageExt, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, message: MessageExt, masked: bool = False, **kwargs: Any
+    ) -> None:
         self.message = message
-        self.text = text_body(message)
+        self.text = None if masked else text_body(message)
         initial = {
             "tags": message.tags or "",
             "keys": KEY_SEPARATOR.join(message.keys),
@@ -166,8 +168,10 @@ class EditForm(TablerForm):
         super().__init__(*args, initial=initial, **kwargs)
         if self.text is None:
             self.fields["body"].disabled = True
-            self.fields["body"].help_text = _(
-                "The body is binary. The API accepts a new body as Base64."
+            self.fields["body"].help_text = (
+                _("Fields are masked for you. The resent message has the stored body and values.")
+                if masked
+                else _("The body is binary. The API accepts a new body as Base64.")
             )
 
     def clean_properties(self) -> dict[str, str]:

@@ -17,8 +17,9 @@ from console.api.views import ClusterResource
 from console.areas.deadletters import replays, serializers
 from console.areas.deadletters.models import Replay
 from console.areas.deadletters.replaying import START_ACTION, replay_of
-from console.areas.deadletters.requests import check_target, filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, for_user, plan_of
 from console.audit.recording import audited
+from console.frame.masking import without_values
 from console.gateway.dead_letters.search import count
 
 REPLAYS_SHOWN = 50
@@ -27,9 +28,11 @@ NUMBER_DIGITS_MAX = 18
 
 def replay_row(replay: Replay) -> dict[str, Any]:
     job = replays.job_of(replay)
-    fields = ("group", "wish", "rate", "total", "looked_at", "matched")
+    fields = ("group", "rate", "total", "looked_at", "matched")
+    wish = without_values(replay.cluster, replay.wish)
     return {
         "id": replay.pk,
+        "wish": {name: value for name, value in wish.items() if name != replays.UNMASKED},
         **{name: getattr(replay, name) for name in fields},
         **replays.counts(replay),
         "by": replay.by.get_username() if replay.by else None,
@@ -71,7 +74,7 @@ class ReplayList(ClusterResource):
         asked.is_valid(raise_exception=True)
         wish = dict(asked.validated_data)
         rate = wish.pop("rate")
-        check_target(request, cluster, plan_of(wish))
+        for_user(request, cluster, plan_of(wish))
         if read_flag(request, "dry_run"):
             wanted = filter_of(self.cluster.name, group, wish.get("filter") or {})
             counted = self.cluster.ask(count, group, wanted).value

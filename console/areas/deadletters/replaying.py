@@ -10,9 +10,10 @@ from django.utils.translation import gettext as _
 from console.areas.deadletters import replays
 from console.areas.deadletters.forms import FilterForm, ReplayForm
 from console.areas.deadletters.models import Replay
-from console.areas.deadletters.requests import check_target, filter_of, plan_of
+from console.areas.deadletters.requests import filter_of, for_user, plan_of
 from console.areas.deadletters.views import dead_letter_crumbs
 from console.audit.recording import audited
+from console.frame.masking import without_values
 from console.frame.pages import ClusterPage
 from console.gateway import Unusable
 from console.gateway.dead_letters.search import count
@@ -41,10 +42,11 @@ class ReplayPage(ClusterPage):
         wish = {"filter": filter_form.asked, **form.asked}
         rate = form.cleaned_data["rate"]
         try:
-            check_target(request, cluster, plan_of(wish))
+            for_user(request, cluster, plan_of(wish))
             with audited(request, START_ACTION, cluster=self.cluster.name, target=group) as entry:
                 replay, job = replays.begin(self.cluster, group, wish, rate, by=request.user)
-                entry.after = {"replay": replay.pk, "job": job.pk, "rate": rate, **wish}
+                entry.after = {"replay": replay.pk, "job": job.pk, "rate": rate}
+                entry.after |= without_values(cluster, wish)
         except Unusable as fault:
             form.add_error(None, str(fault.detail))
             return self._show(group, filter_form, form, status=400)

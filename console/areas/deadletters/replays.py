@@ -10,6 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from console.areas.deadletters.ledger import (
 from console.areas.deadletters.models import Replay, Resend
 from console.areas.deadletters.requests import filter_of, plan_of
 from console.frame.access import Need
+from console.frame.masking import mask_of_job, seen_by
 from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, NotFound, gateway
 from console.gateway.dead_letters.resend import Outcome, Plan, Result
@@ -48,6 +50,8 @@ STEP_S: Final = 0.2
 #: Consecutive failures that end the job: the target is probably broken.
 CONSECUTIVE_FAILURES_MAX: Final = 100
 REPLAYS_KEPT: Final = 200
+#: Key of a replay's parameters: the topics that the user saw unmasked (`console.frame.masking`).
+UNMASKED: Final = "unmasked"
 RESULTS: Final = (Result.SENT.value, Result.FAILED.value, Result.SKIPPED.value)
 
 
@@ -68,7 +72,7 @@ def begin(
         cluster=cluster.name,
         group=group,
         batch=uuid4(),
-        wish=dict(wish),
+        wish={**wish, UNMASKED: seen_by(by, cluster.name)},
         rate=rate,
         pieces=[list(each) for each in found],
         total=sum(end - start for _key, start, end in found),
@@ -91,7 +95,8 @@ def work(job: Job, control: Control) -> Done:
     fail_abandoned(replay.batch)
     cluster = gateway.cluster(replay.cluster)
     wanted = filter_of(replay.cluster, replay.group, replay.wish.get("filter") or {})
-    plan = plan_of(replay.wish)
+    mask = mask_of_job(replay.cluster, replay.wish.get(UNMASKED, ()))
+    plan = replace(plan_of(replay.wish), mask=mask)
     pace = Pace(replay.rate)
     consecutive_failures = 0
     while replay.pieces:
@@ -109,9 +114,9 @@ def work(job: Job, control: Control) -> Done:
     return Done(done=replay.looked_at, outputs=counts(replay))
 
 
-def reach(job: Job) -> tuple[Need, Target]:
+def reach(job: Job) -> tuple[tuple[Need, Target], ...]:
     """A replay changes the dead letters of its group."""
-    return Need.WRITE, Target("deadletters", job.cluster, job.scope)
+    return ((Need.WRITE, Target("deadletters", job.cluster, job.scope)),)
 
 
 def step(
@@ -123,7 +128,7 @@ def step(
     """
     key, start, end = replay.pieces[0]
     refs, until = cluster.ask(read_range, replay.group, (key, start, end), most).value
-    matching = [each for each in refs if wanted.matches(each.message)]
+    matching = [each for each in refs if wanted.matches(each.message, plan.mask)]
     before = _results_of(replay, matching)
     new = [each for each in matching if each.message.offset_msg_id not in before]
     outcomes: list[Outcome] = []

@@ -7,6 +7,7 @@ validated by serializers and forms.
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest
@@ -16,6 +17,7 @@ from rest_framework.request import Request
 from console.areas.deadletters.states import DeadLetterState, ids_of_state
 from console.frame import permissions
 from console.frame.access import Need, check_may
+from console.frame.masking import mask_of
 from console.gateway.dead_letters.edits import NO_EDIT, Edit
 from console.gateway.dead_letters.resend import Plan, Target
 from console.gateway.dead_letters.search import DeadLetterFilter
@@ -60,12 +62,15 @@ def edit_of(asked: Mapping[str, Any]) -> Edit:
     )
 
 
-def check_target(request: HttpRequest | Request, cluster: str, plan: Plan) -> None:
-    """Raise PermissionDenied for a plan that sends to a named topic without the right to send
+def for_user(request: HttpRequest | Request, cluster: str, plan: Plan) -> Plan:
+    """Return the plan with the mask of the user.
+
+    Raises PermissionDenied for a plan that sends to a named topic without the right to send
     messages there.
     """
     if plan.target is Target.TOPIC:
         check_may(request, Need.WRITE, permissions.Target("messages", cluster, plan.topic))
+    return replace(plan, mask=mask_of(request.user, cluster))
 
 
 def plan_of(asked: Mapping[str, Any], *, dry_run: bool = False) -> Plan:

@@ -12,7 +12,7 @@ from django.utils.translation import ngettext
 
 from console.areas.deadletters.forms import EditForm, ResendForm, id_problem
 from console.areas.deadletters.ledger import resend
-from console.areas.deadletters.requests import check_target, plan_of
+from console.areas.deadletters.requests import for_user, plan_of
 from console.areas.deadletters.states import discard, restore
 from console.areas.deadletters.views import DeadLetterPage, dead_letter_crumbs
 from console.areas.messages.views import no_such_message, stored_message
@@ -45,7 +45,7 @@ class ResendPage(ClusterPage):
         except Unusable as fault:
             form.add_error(None, str(fault.detail))
             return self.show_outcomes(group, form, [], status=400)
-        check_target(request, cluster, plan)
+        plan = for_user(request, cluster, plan)
         outcomes = resend_audited(self, group, form.ids, plan, again=form.cleaned_data["again"])
         return self.show_outcomes(group, form, outcomes, plan=plan)
 
@@ -90,7 +90,7 @@ class EditPage(DeadLetterPage):
         ref = stored_message(self, offset_msg_id)
         if ref.message.topic != dlq_topic(group):
             raise no_such_message(offset_msg_id)
-        edit_form = EditForm(request.POST, message=ref.message)
+        edit_form = EditForm(request.POST, message=ref.message, masked=ref.masked)
         form = ResendForm(request.POST, ids=[offset_msg_id])
         if not (edit_form.is_valid() and form.is_valid()):
             return self.show_dead_letter(ref, group, edit_form, form=form, status=400)
@@ -104,7 +104,7 @@ class EditPage(DeadLetterPage):
         except Unusable as fault:
             form.add_error(None, str(fault.detail))
             return self.show_dead_letter(ref, group, edit_form, form=form, status=400)
-        check_target(request, cluster, plan)
+        plan = for_user(request, cluster, plan)
         outcomes = resend_audited(self, group, form.ids, plan, again=form.cleaned_data["again"])
         page = ResendPage()
         page.setup(request, cluster=cluster, group=group)

@@ -20,12 +20,16 @@ from console.areas.deadletters.requests import filter_of
 from console.areas.deadletters.states import dead_letters, dealt_with, discards_of
 from console.areas.messages.body import view_body
 from console.areas.messages.properties import property_rows
-from console.areas.messages.views import BODY_FORM_NAMES, no_such_message, stored_message
+from console.areas.messages.views import (
+    BODY_FORM_NAMES,
+    no_such_message,
+    stored_message,
+)
 from console.areas.traces.drawing import Step, steps
 from console.frame.access import Need, needs
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope
-from console.gateway import NotFound, Unusable, merge_failures
+from console.gateway import MaskedFields, NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
 from console.gateway.dead_letters.resend import origin_topic
@@ -159,7 +163,8 @@ class DeadLetterPage(ClusterPage):
         ref = stored_message(self, offset_msg_id)
         if ref.message.topic != dlq_topic(group):
             raise no_such_message(offset_msg_id)
-        return self.show_dead_letter(ref, group, EditForm(message=ref.message))
+        edit = EditForm(message=ref.message, masked=ref.masked)
+        return self.show_dead_letter(ref, group, edit)
 
     def show_dead_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
         message, name = ref.message, self.cluster.name
@@ -172,6 +177,7 @@ class DeadLetterPage(ClusterPage):
             ref=ref,
             message=message,
             body=body,
+            masking=MaskedFields(message.topic) if ref.masked else None,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             properties=property_rows(message.properties),
             origin=origin,

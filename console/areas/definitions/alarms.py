@@ -98,7 +98,7 @@ def _read(
     try:
         return read(cluster, body)
     except ValidationError as wrong:
-        raise DefinitionsError(_told(wrong.detail)) from wrong
+        raise DefinitionsError(described(wrong.detail)) from wrong
 
 
 def _shown(values: Mapping[str, Any], receivers: Sequence[Receiver]) -> dict[str, Any]:
@@ -109,11 +109,11 @@ def _shown(values: Mapping[str, Any], receivers: Sequence[Receiver]) -> dict[str
     return {**shown, RECEIVERS: sorted(each.name for each in receivers)}
 
 
-def _told(detail: Any) -> str:
+def described(detail: Any) -> str:
     if isinstance(detail, dict):
-        return "; ".join(f"{key}: {_told(value)}" for key, value in detail.items())
+        return "; ".join(f"{key}: {described(value)}" for key, value in detail.items())
     if isinstance(detail, list):
-        return " ".join(map(_told, detail))
+        return " ".join(map(described, detail))
     return str(detail)
 
 

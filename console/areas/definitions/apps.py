@@ -15,7 +15,8 @@ class DefinitionsConfig(AreaConfig):
     start = "page"
 
     def ready(self) -> None:
-        from console.areas.definitions import alarms, protection, sections
+        from console.areas.definitions import alarms, masking, protection, sections
 
         sections.register(alarms.SECTION)
+        sections.register(masking.SECTION)
         sections.register(protection.SECTION)

@@ -1,6 +1,7 @@
 """REST resources of stored messages: browse a topic, find by id or key, show a message."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse
@@ -42,6 +43,7 @@ class MessageRowSerializer(serializers.Serializer[Any]):
     born_timestamp = serializers.IntegerField(source="message.born_timestamp")
     reconsume_times = serializers.IntegerField(source="message.reconsume_times")
     store_size = serializers.IntegerField(source="message.store_size")
+    masked = serializers.BooleanField(help_text="Fields are replaced by `***` for the caller.")
 
 
 class BodySerializer(serializers.Serializer[Any]):
@@ -54,7 +56,7 @@ class BodySerializer(serializers.Serializer[Any]):
     compression = serializers.CharField(help_text="Compression of the stored body; empty for none.")
     encoding = serializers.CharField(help_text="Text encoding; `binary` for bodies without text.")
     sha256 = serializers.CharField(
-        help_text="SHA-256 of the complete body, as returned by `/body`."
+        help_text="SHA-256 of the complete body, as returned by `/body`; empty when masked."
     )
     problem = serializers.CharField()
 
@@ -74,7 +76,8 @@ class MessageSerializer(MessageRowSerializer):
 
     @extend_schema(responses=BodySerializer)
     def get_body(self, ref: MessageRef) -> dict[str, Any]:
-        return dict(BodySerializer(view_body(ref.message, self.context.get("form", ""))).data)
+        shown = view_body(ref.message, self.context.get("form", ""))
+        return dict(BodySerializer(replace(shown, sha256="") if ref.masked else shown).data)
 
 
 class MessagePageSerializer(AnsweredSerializer):
@@ -217,7 +220,7 @@ class MessageBody(ClusterResource):
 
     @extend_schema(responses={(200, "application/octet-stream"): OpenApiResponse(bytes)})
     def get(self, request: Request, cluster: str, offset_msg_id: str) -> HttpResponse:
-        """The body as bytes, decompressed."""
+        """The body as bytes, decompressed; 403 when fields are masked for the caller."""
         answer = self.cluster.ask(view, offset_msg_id)
         ref = found_message(answer, offset_msg_id)
         check_may(request, Need.READ, Target("messages", cluster, ref.message.topic))

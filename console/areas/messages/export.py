@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from console.areas.messages.export_files import COLUMNS, CUT, row_of
-from console.frame.access import Need
+from console.frame.access import Need, may
+from console.frame.masking import RESOURCE, mask_of_everybody, mask_of_job, seen_by
 from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, gateway
 from console.gateway.messages.browse import MessagePage, browse
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 KIND: Final = "export"
 PAGE_ROWS: Final = 200
 NAME_CHARS_MAX: Final = 80
+#: Input of a job: the topics that the user saw unmasked (`console.frame.masking`).
+UNMASKED: Final = "unmasked"
 
 
 def begin(
@@ -36,13 +39,17 @@ def begin(
     """Start an export; `params` are the fields of `ExportForm`. Raises NotFound for an unknown
     topic, FilterError for an invalid filter, AlreadyActive while an export of the topic runs."""
     _page(cluster, params, None, 1)
-    return tasks.start(cluster.name, KIND, scope=params["topic"], inputs=params, by=by)
+    target = Target(RESOURCE, cluster.name, params["topic"])
+    seen = seen_by(by, cluster.name) if may(by, Need.UNMASKED, target) else ()
+    inputs = {**params, UNMASKED: seen}
+    return tasks.start(cluster.name, KIND, scope=params["topic"], inputs=inputs, by=by)
 
 
 def work(job: Job, control: "Control") -> Done:
     """Write the file of a job. Requests to an unreachable cluster are retried."""
     params = job.inputs
     cluster = gateway.cluster(job.cluster)
+    cluster.mask = partial(mask_of_job, job.cluster, params.get(UNMASKED, ()))
     kind, most = params["format"], params["most"]
     rows = scanned = 0
     cursor: str | None = None
@@ -69,9 +76,12 @@ def work(job: Job, control: "Control") -> Done:
     return Done(done=scanned, outputs={"rows": rows, "left_out": page.left if cursor else 0})
 
 
-def reach(job: Job) -> tuple[Need, Target]:
-    """An export has the bodies of a topic's messages."""
-    return Need.WRITE, Target("messages", job.cluster, job.scope)
+def reach(job: Job) -> tuple[tuple[Need, Target], ...]:
+    """An export has the bodies of a topic's messages; a file with unmasked fields is for those who
+    may see the fields."""
+    target = Target(RESOURCE, job.cluster, job.scope)
+    unmasked = job.inputs.get(UNMASKED) if mask_of_everybody(job.cluster) else None
+    return ((Need.WRITE, target), *([(Need.UNMASKED, target)] if unmasked else []))
 
 
 def filter_of(params: dict[str, Any]) -> MessageFilter:

@@ -21,6 +21,7 @@ from console.areas.messages.send_page import list_url
 from console.areas.messages.views import asked_in_address
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.masking import without_values
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway.messages.browse import browse
 from console.gateway.messages.filters import BODY_CHARS_MAX, SQL_CHARS_MAX, TAGS_CHARS_MAX, BodyTest
@@ -83,7 +84,7 @@ class ExportPage(ClusterPage):
         try:
             with audited(request, START_ACTION, cluster=cluster, target=params["topic"]) as entry:
                 job = export.begin(self.cluster, params, by=request.user)
-                entry.after = {"job": job.pk, **params}
+                entry.after = {"job": job.pk, **without_values(cluster, params)}
         except AlreadyActive as active:
             job = active.job
         return redirect("jobs:detail", cluster, job.pk)
@@ -149,6 +150,6 @@ class MessageExports(ClusterResource):
         params = dict(serializer.validated_data)
         with audited(request, START_ACTION, cluster=cluster, target=params["topic"]) as entry:
             job = export.begin(self.cluster, params, by=request.user)
-            entry.after = {"job": job.pk, **params}
+            entry.after = {"job": job.pk, **without_values(cluster, params)}
         where = reverse("api-job", kwargs={"cluster": cluster, "number": job.pk})
         return Response({"job": job.pk}, status.HTTP_202_ACCEPTED, headers={"Location": where})

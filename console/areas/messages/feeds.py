@@ -17,10 +17,12 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from channels.db import database_sync_to_async
 from django.utils.translation import gettext as _
 
 from console.areas.messages.forms import TailForm
 from console.areas.messages.tails import Listener, Tail, TooManyTails, join_tail, leave_tail
+from console.frame.masking import mask_of
 from console.web.live.feed import HEARD_BYTES_MAX, ClusterFeed
 
 INVALID_QUERY = 4400
@@ -46,7 +48,8 @@ class TailFeed(ClusterFeed):
             await self.refuse(INVALID_QUERY, " ".join(reasons))
             return
         params = form.cleaned_data
-        listener = Listener(params["filter"], params["queue"], params["rate"])
+        mask = await database_sync_to_async(mask_of)(self.scope["user"], self.cluster.name)
+        listener = Listener(params["filter"], params["queue"], params["rate"], mask)
         try:
             self.tail = join_tail(self.cluster, params["topic"], listener)
         except TooManyTails:
@@ -64,6 +67,7 @@ class TailFeed(ClusterFeed):
             with suppress(TimeoutError):
                 await asyncio.wait_for(listener.changed.wait(), HEARTBEAT_S)
             await self.send_json(listener.take())
+            await listener.renew_mask(self.cluster)
             await asyncio.sleep(SEND_EVERY_S)
 
     async def disconnect(self, code: int) -> None:

@@ -140,5 +140,5 @@ class Messages(MessageList):
             return Response({"items": []})
         with audited(request, "message.send", cluster=cluster, target=draft.topic) as entry:
             sent = self.cluster.do(send, draft)
-            entry.after = audit_summary(draft, sent)
+            entry.after = audit_summary(cluster, draft, sent)
         return Response({"items": SentSerializer(sent, many=True).data}, status.HTTP_201_CREATED)

@@ -12,8 +12,10 @@ from console.areas.messages.drafts import DraftForm, again
 from console.areas.messages.views import known_topics, stored_message
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.masking import mask_of_everybody
 from console.frame.pages import ClusterPage, Crumb
-from console.gateway import GatewayError
+from console.gateway import GatewayError, MaskedFields
+from console.gateway.messages.masks import HIDDEN
 from console.gateway.messages.send import (
     DEFAULT_LEVELS,
     PRODUCER_GROUP,
@@ -44,7 +46,10 @@ class SendPage(ClusterPage):
             "producer_group": PRODUCER_GROUP,
         }
         if stored := request.GET.get("again"):
-            initial |= again(stored_message(self, stored).message)
+            ref = stored_message(self, stored)
+            if ref.masked:  # `***` must not be sent in place of the value
+                raise MaskedFields(ref.message.topic)
+            initial |= again(ref.message)
         return self.form(DraftForm(initial=initial), str(initial["topic"]))
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
@@ -57,7 +62,7 @@ class SendPage(ClusterPage):
         try:
             with audited(request, "message.send", cluster=cluster, target=topic) as entry:
                 sent = self.cluster.do(send, draft)
-                entry.after = audit_summary(draft, sent)
+                entry.after = audit_summary(cluster, draft, sent)
         except GatewayError as failure:
             return self.form(form, topic, status=failure.status, trouble=failure)
         request.session[SENT_KEY] = {
@@ -117,13 +122,16 @@ class SentPage(ClusterPage):
         return self.show(title=_("Sent messages"), crumbs=crumbs, sent=sent)
 
 
-def audit_summary(draft: Draft, sent: tuple[Sent, ...]) -> dict[str, Any]:
-    """Audit entry of sent messages, without bodies."""
+def audit_summary(cluster: str, draft: Draft, sent: tuple[Sent, ...]) -> dict[str, Any]:
+    """Audit entry of sent messages, without bodies and masked keys."""
+    mask = mask_of_everybody(cluster)
+    keys = [HIDDEN] if draft.keys and mask.keys_hidden(draft.topic) else list(draft.keys)
+    tags = HIDDEN if draft.tags and mask.tags_hidden(draft.topic) else draft.tags
     return {
         "type": draft.type.value,
         "count": len(sent),
-        "tags": draft.tags,
-        "keys": list(draft.keys),
+        "tags": tags,
+        "keys": keys,
         "body_bytes": len(draft.body),
         "msg_ids": [message.msg_id for message in sent[:SENT_SHOWN_MAX]],
     }

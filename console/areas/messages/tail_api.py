@@ -27,8 +27,10 @@ from rest_framework.request import Request
 from console.api.views import ClusterResource
 from console.areas.messages.forms import RATES, TailForm
 from console.areas.messages.tails import Listener, TooManyTails, join_tail, leave_tail
+from console.frame.masking import mask_of
 from console.gateway import Cluster
 from console.gateway.messages.filters import BodyTest
+from console.gateway.messages.masks import Mask
 from console.gateway.topics.listing import topic_detail
 
 #: Maximum duration of a stream, seconds.
@@ -82,15 +84,17 @@ class TopicTail(ClusterResource):
             )
         self.cluster.ask(topic_detail, topic)  # 404 for an unknown topic
         return StreamingHttpResponse(
-            events(self.cluster, topic, form.cleaned_data),
+            events(self.cluster, topic, form.cleaned_data, mask_of(request.user, cluster)),
             content_type=STREAM_TYPE,
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
 
 
-async def events(cluster: Cluster, topic: str, params: Mapping[str, Any]) -> AsyncIterator[bytes]:
+async def events(
+    cluster: Cluster, topic: str, params: Mapping[str, Any], mask: Mask
+) -> AsyncIterator[bytes]:
     """Yield events until the client leaves or STREAM_SECONDS_MAX have passed."""
-    listener = Listener(params["filter"], params["queue"], params["rate"])
+    listener = Listener(params["filter"], params["queue"], params["rate"], mask)
     try:
         tail = join_tail(cluster, topic, listener)
     except TooManyTails:
@@ -104,6 +108,7 @@ async def events(cluster: Cluster, topic: str, params: Mapping[str, Any]) -> Asy
             with suppress(TimeoutError):
                 await asyncio.wait_for(listener.changed.wait(), HEARTBEAT_S)
             yield event(listener.take())
+            await listener.renew_mask(cluster)
             await asyncio.sleep(SEND_EVERY_S)
     finally:
         leave_tail(tail, listener)

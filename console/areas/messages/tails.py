@@ -15,10 +15,14 @@ from dataclasses import asdict
 from time import monotonic
 from typing import Any
 
+from channels.db import database_sync_to_async
+
 from console import metrics
 from console.areas.messages.body import preview
+from console.frame.masking import mask_of_job
 from console.gateway import Cluster, GatewayError, now_ms
 from console.gateway.messages.filters import MessageFilter
+from console.gateway.messages.masks import Mask
 from console.gateway.messages.stored import MessageRef
 from console.gateway.messages.tail import Positions, TailBatch, poll_tail
 
@@ -35,6 +39,8 @@ LISTENERS_MAX = 256
 QUEUED_ROWS_MAX = 500
 #: Burst capacity of the token bucket, seconds of the rate.
 BURST_S = 3.0
+#: Interval at which an open tail reads the rules of masks again, seconds.
+MASK_FRESH_S = 5.0
 
 Row = dict[str, Any]
 
@@ -44,12 +50,14 @@ class TooManyTails(Exception):
 
 
 class Listener:
-    """One browser: filter, row rate and queued rows."""
+    """One browser: filter, mask, row rate and queued rows."""
 
-    def __init__(self, message_filter: MessageFilter, queue: str, rate: int) -> None:
+    def __init__(self, message_filter: MessageFilter, queue: str, rate: int, mask: Mask) -> None:
         self.message_filter = message_filter
         self.queue = queue
+        self.mask = mask
         self.test = message_filter.compiled()
+        self._masked_s = monotonic()
         self.rate = rate
         self.paused = False
         self.changed = asyncio.Event()
@@ -63,6 +71,13 @@ class Listener:
     def accepts_queue(self, ref: MessageRef) -> bool:
         key = f"{ref.broker.name}:{ref.message.queue_id}"
         return self.queue in {"", ref.broker.name, key}
+
+    async def renew_mask(self, cluster: Cluster) -> None:
+        """Read the rules again after MASK_FRESH_S: a tail can be open for hours."""
+        if monotonic() - self._masked_s >= MASK_FRESH_S:
+            self._masked_s = monotonic()
+            seen = self.mask.unmasked
+            self.mask = await database_sync_to_async(mask_of_job)(cluster.name, seen)
 
     def offer(self, rows: Sequence[Row], seen: int, skipped: int) -> None:
         """Queue the newest rows up to the rate; count all other rows as dropped."""
@@ -153,26 +168,34 @@ class Tail:
         return not failures
 
     async def _deliver(self, batch: TailBatch) -> None:
-        """Offer the batch to the listeners; equal filters are applied once."""
-        by_filter: dict[tuple[MessageFilter, str], list[Listener]] = {}
+        """Offer the batch to the listeners; equal filters and masks are applied once."""
+        by_filter: dict[tuple[MessageFilter, str, Mask], list[Listener]] = {}
         for listener in tuple(self.listeners):
-            by_filter.setdefault((listener.message_filter, listener.queue), []).append(listener)
-        rows_by_index: dict[int, Row] = {}
-        for group in by_filter.values():
-            rows = await asyncio.to_thread(_matching_rows, group[0], batch.refs, rows_by_index)
+            key = (listener.message_filter, listener.queue, listener.mask)
+            by_filter.setdefault(key, []).append(listener)
+        known: dict[Mask, dict[int, Row]] = {}
+        for (_filter, _queue, mask), group in by_filter.items():
+            rows_by_index = known.setdefault(mask, {})
+            rows = await asyncio.to_thread(
+                _matching_rows, group[0], mask, batch.refs, rows_by_index
+            )
             for listener in group:
                 listener.offer(rows, len(batch.refs), batch.skipped)
 
 
 def _matching_rows(
-    listener: Listener, refs: Sequence[MessageRef], rows_by_index: dict[int, Row]
+    listener: Listener, mask: Mask, refs: Sequence[MessageRef], rows_by_index: dict[int, Row]
 ) -> list[Row]:
-    """The rows that pass a listener's filter; `rows_by_index` caches rows for further listeners."""
+    """The rows that pass a listener's filter; `rows_by_index` caches rows for further listeners
+    with the same mask."""
     rows = []
     for number, ref in enumerate(refs):
-        if listener.accepts_queue(ref) and listener.test(ref.message):
+        if not listener.accepts_queue(ref):
+            continue
+        seen = ref.seen_through(mask)
+        if listener.test(seen.message):
             if number not in rows_by_index:
-                rows_by_index[number] = row_of(ref)
+                rows_by_index[number] = row_of(seen)
             rows.append(rows_by_index[number])
     return rows
 

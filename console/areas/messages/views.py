@@ -20,7 +20,14 @@ from console.areas.messages.properties import property_rows
 from console.frame.access import Need, check_may
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope, Target
-from console.gateway import Answer, BrokerFailure, Cluster, GatewayError, NotFound
+from console.gateway import (
+    Answer,
+    BrokerFailure,
+    Cluster,
+    GatewayError,
+    MaskedFields,
+    NotFound,
+)
 from console.gateway.messages.browse import browse, queue_names
 from console.gateway.messages.deliveries import deliveries
 from console.gateway.messages.filters import BodyTest
@@ -235,6 +242,7 @@ class MessagePage(ClusterPage):
             ref=ref,
             message=message,
             body=body,
+            masking=MaskedFields(message.topic) if ref.masked else None,
             body_forms=[(form, BODY_FORM_NAMES[form]) for form in body.forms],
             properties=property_rows(message.properties),
             deliveries=None if is_part else self.cluster.ask(deliveries, offset_msg_id),
@@ -256,6 +264,8 @@ class BodyDownload(ClusterPage):
 
     @staticmethod
     def file(ref: MessageRef) -> HttpResponse:
+        if ref.masked:
+            raise MaskedFields(ref.message.topic)
         body, _compression, _problem = sent_body(ref.message)
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
         return HttpResponse(

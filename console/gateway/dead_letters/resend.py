@@ -18,6 +18,7 @@ from console.gateway.dead_letters.edits import NO_EDIT, Edit, checked
 from console.gateway.engine.errors import GatewayError, NotFound, Unusable
 from console.gateway.engine.questions import command
 from console.gateway.engine.session import ClusterSession
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.queue_slices import MASTER_ID
 from console.gateway.messages.stored import MessageRef, view
 from core_broker.client import SendStatus
@@ -100,6 +101,8 @@ class Plan:
     topic: str = ""
     edit: Edit = NO_EDIT
     dry_run: bool = False
+    #: Fields that the user may not see: such a message goes to no topic that would show them.
+    mask: Mask = NO_MASK
 
     def checked(self) -> "Plan":
         """Return the plan; raise Unusable for a topic that clients cannot send to."""
@@ -210,6 +213,11 @@ class _Sender:
         if not topic:
             reason: Any = _("The dead letter does not tell which topic it came from.")
             return self._outcome(ref, Result.FAILED, "", reason)
+        if plan.target is Target.TOPIC and not plan.mask.keeps_hidden(message, topic):
+            reason = format_lazy(
+                _("Fields are masked for you, and “{topic}” would show them."), topic=topic
+            )
+            return self._outcome(ref, Result.FAILED, topic, reason)
         try:
             addr, queue_id = _target_queue(await self._route(topic), topic, ref)
         except NotFound as missing:

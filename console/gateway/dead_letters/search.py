@@ -14,6 +14,7 @@ from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.paging import (
     MergedPage,
     Window,
@@ -69,7 +70,9 @@ class DeadLetterFilter:
             or self.only is not None
         )
 
-    def matches(self, message: MessageExt) -> bool:
+    def matches(self, message: MessageExt, mask: Mask = NO_MASK) -> bool:
+        """Test the message as the mask shows it."""
+        message = mask.message(message)
         letter_id = message.offset_msg_id
         return (
             letter_id not in self.without
@@ -108,6 +111,7 @@ async def search(
     wanted: DeadLetterFilter = DeadLetterFilter(),
     cursor: str | None = None,
     limit: int = 50,
+    mask: Mask = NO_MASK,
 ) -> Partial[DeadLetterPage]:
     """A page of a group's matching dead letters.
 
@@ -118,7 +122,7 @@ async def search(
     total = sum(window.count for window in windows)
     if ends is not None:
         windows = windows_before(windows, ends)
-    reader = _Reader(session, windows, wanted)
+    reader = _Reader(session, windows, wanted, mask)
     await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
     page = DeadLetterPage(
         tuple(reader.found),
@@ -132,25 +136,29 @@ async def search(
 
 @question(fresh_for_ms=1_000, deadline_ms=COUNT_DEADLINE_MS)
 async def count(
-    session: ClusterSession, group: str, wanted: DeadLetterFilter
+    session: ClusterSession, group: str, wanted: DeadLetterFilter, mask: Mask = NO_MASK
 ) -> Partial[DeadLetterCount]:
     """The number of matching dead letters; a filter by time alone reads no messages."""
     windows, failures = await _windows(session, group, wanted)
     total = sum(window.count for window in windows)
     if not wanted.reads_messages:
         return Partial(DeadLetterCount(total, total, is_whole=True), failures)
-    reader = _Reader(session, windows, wanted)
+    reader = _Reader(session, windows, wanted, mask)
     await reader.read(COUNT_MESSAGES_MAX, COUNT_MESSAGES_MAX)
     return Partial(DeadLetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
 
 
 @question(fresh_for_ms=0, deadline_ms=COUNT_DEADLINE_MS)
 async def matching_ids(
-    session: ClusterSession, group: str, wanted: DeadLetterFilter, most: int
+    session: ClusterSession,
+    group: str,
+    wanted: DeadLetterFilter,
+    most: int,
+    mask: Mask = NO_MASK,
 ) -> Partial[tuple[tuple[str, ...], bool]]:
     """The offset message ids of at most `most` matching letters; True when no more match."""
     windows, failures = await _windows(session, group, wanted)
-    reader = _Reader(session, windows, wanted)
+    reader = _Reader(session, windows, wanted, mask)
     await reader.read(most, COUNT_MESSAGES_MAX)
     found = tuple(each.message.offset_msg_id for each in reader.found)
     return Partial((found, not reader.ends), failures)
@@ -205,11 +213,16 @@ class _Reader:
     """Reads dead letters backwards up to a number of matches or of scanned messages."""
 
     def __init__(
-        self, session: ClusterSession, windows: Iterable[Window], wanted: DeadLetterFilter
+        self,
+        session: ClusterSession,
+        windows: Iterable[Window],
+        wanted: DeadLetterFilter,
+        mask: Mask,
     ) -> None:
         self._session = session
         self._windows = list(windows)
         self._wanted = wanted
+        self._mask = mask
         self._gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
         self.found: list[MessageRef] = []
         self.scanned = 0
@@ -232,8 +245,8 @@ class _Reader:
         for at, (queue, message) in enumerate(page.messages, start=1):
             self.scanned += 1
             ends[queue.key] = message.queue_offset
-            if self._wanted.matches(message):
-                self.found.append(MessageRef(queue.broker, message))
+            if self._wanted.matches(message, self._mask):
+                self.found.append(MessageRef(queue.broker, message).seen_through(self._mask))
                 if len(self.found) >= limit and at < len(page.messages):
                     self.ends = ends
                     return

@@ -50,6 +50,8 @@ class Cluster:
         self._read_only = read_only
         #: The credentials that sign the requests to the cluster.
         self.signing = signing
+        #: The mask of the reader, for questions that return messages; None: nothing is masked.
+        self.mask: Callable[[], Any] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -63,6 +65,8 @@ class Cluster:
         """Ask from a thread. Blocks until the answer or the question's deadline."""
         timeout_s = question.deadline_ms / 1000 + WAIT_SLACK_S
         self._load()
+        if self.mask is not None and question.takes_mask:
+            kwargs["mask"] = self.mask()
         try:
             return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
         finally:
@@ -74,6 +78,8 @@ class Cluster:
         """Ask from another event loop, such as the web server's."""
         if self._load_due():
             await database_sync_to_async(self._load)()
+        if self.mask is not None and question.takes_mask:
+            kwargs["mask"] = await database_sync_to_async(self.mask)()
         work = self._ask(question, *args, **kwargs)
         try:
             return await asyncio.wrap_future(self._loop.submit(work))
@@ -147,6 +153,8 @@ class Gateway:
         self.credentials: CredentialStore | None = None
         #: Tells whether a cluster is read-only; None: no cluster is.
         self.read_only: Callable[[str], bool] | None = None
+        #: The rules of masks of a cluster; None: no rules. Reads the database.
+        self.mask_rules: Callable[[str], tuple[Any, ...]] | None = None
         #: The question repeated while a cluster is in use; None: no watch.
         self.watched: Question[[], Any] | None = None
 

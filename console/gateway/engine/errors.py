@@ -72,6 +72,24 @@ class ReadOnly(GatewayError):
         )
 
 
+class MaskedFields(GatewayError):
+    """The answer would show, or send on, fields that are masked for the user."""
+
+    status = 403
+    kind = "masked"
+    title = _("Fields are masked for you")
+    members = MappingProxyType({"code": "masked"})
+
+    def __init__(self, topic: str) -> None:
+        super().__init__(
+            _("Fields of this message are masked for you."),
+            hint=format_lazy(
+                _("The permission {permission} shows them."),
+                permission=f"messages:unmasked:{topic}",
+            ),
+        )
+
+
 class UnknownCluster(GatewayError):
     status = 404
     kind = "unknown-cluster"

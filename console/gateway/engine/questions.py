@@ -12,6 +12,7 @@ for how long. A command changes the cluster. Results of commands are never share
 of a command invalidates the cached answers of the cluster.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -48,13 +49,15 @@ def name_of(run: Callable[..., Any]) -> str:
 class Question(Generic[P, T_co]):
     """A function that reads from a cluster, with deadline and freshness of the answer.
 
-    A `costly` question requests all topics, groups or clients of the brokers.
+    A `costly` question requests all topics, groups or clients of the brokers. A question that
+    returns messages has the parameter `mask`; `Cluster.ask` passes the mask of the reader.
     """
 
     run: "Callable[Concatenate[ClusterSession, P], Awaitable[Partial[T_co]]]"
     fresh_for_ms: int
     deadline_ms: int
     costly: bool
+    takes_mask: bool = False
 
     @property
     def name(self) -> str:
@@ -81,7 +84,12 @@ def question(
     *, fresh_for_ms: int = FRESH_FOR_MS, deadline_ms: int = DEADLINE_MS, costly: bool = False
 ) -> "Callable[[Callable[Concatenate[ClusterSession, P], Awaitable[Partial[T]]]], Question[P, T]]":
     """Make an async function a question. Its arguments must be hashable."""
-    return lambda run: Question(run, fresh_for_ms, deadline_ms, costly)
+
+    def declare(run: "Callable[Concatenate[ClusterSession, P], Awaitable[Partial[T]]]") -> Any:
+        takes_mask = "mask" in inspect.signature(run).parameters
+        return Question(run, fresh_for_ms, deadline_ms, costly, takes_mask)
+
+    return declare
 
 
 def command(

@@ -13,6 +13,7 @@ from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.messages.filters import MessageFilter
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.paging import (
     Budget,
     Window,
@@ -72,16 +73,18 @@ async def browse(
     limit: int = 50,
     queue: str = "",
     wanted: MessageFilter = EVERYTHING,
+    *,
+    mask: Mask = NO_MASK,
 ) -> Partial[MessagePage]:
     """A page of a topic's messages stored in [begin_ms, end_ms], newest first.
 
     `queue` selects one queue (`broker-a:3`) or one broker (`broker-a`). With a filter, a page ends
     when the page is full or the scan budget (SCAN_…) is spent; the cursor continues from there.
     Raises CursorError for an invalid cursor, NotFound for an unknown topic or queue, and
-    FilterError for an invalid filter.
+    FilterError for an invalid filter. Filters see masked messages.
     """
     ends = decode_cursor(cursor) if cursor else None
-    test = wanted.compiled() if wanted else None
+    test = wanted.compiled(mask) if wanted else None
     queues = chosen_queues(await topic_queues(session, topic), queue)
     gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
@@ -107,7 +110,9 @@ async def browse(
     else:
         budget = Budget(SCAN_MESSAGES_MAX, SCAN_BYTES_MAX, monotonic() + SCAN_S)
         page = await newest_matching(windows, limit, fetch, test, budget)
-    rows = tuple(MessageRef(each.broker, message) for each, message in page.messages)
+    rows = tuple(
+        MessageRef(each.broker, message).seen_through(mask) for each, message in page.messages
+    )
     left = sum(each.count for each in windows_before(windows, page.ends))
     found_page = MessagePage(
         rows, total, encode_cursor(page.ends), page.unreadable, page.scanned, left

@@ -23,6 +23,8 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.errors import Unusable
+from console.gateway.messages import json_paths
+from console.gateway.messages.masks import NO_MASK, Mask
 from core_broker.errors import FilterSyntaxError, ProtocolError
 from core_broker.filter.sql92 import compile_sql92
 from core_broker.message import sysflag
@@ -32,7 +34,6 @@ from core_broker.message.model import MessageExt
 TAGS_CHARS_MAX = 255
 SQL_CHARS_MAX = 2_000
 BODY_CHARS_MAX = 500
-PATH_STEPS_MAX = 32
 #: Maximum size of the examined part of a body, and of a decompressed body, bytes.
 BODY_BYTES_MAX = 4 * 1024 * 1024
 REGEX_MEMORY_BYTES_MAX = 1024 * 1024
@@ -75,9 +76,13 @@ class MessageFilter:
     def __bool__(self) -> bool:
         return bool(self.tags or self.sql or self.body)
 
-    def compiled(self) -> Test:
-        """Return the test of one message; raise FilterError for an invalid part."""
-        return _compiled(self)
+    def compiled(self, mask: Mask = NO_MASK) -> Test:
+        """Return the test of one message; raise FilterError for an invalid part.
+
+        The test sees the message through the mask.
+        """
+        test = _compiled(self)
+        return (lambda message: test(mask.message(message))) if mask else test
 
 
 @lru_cache(maxsize=COMPILED_MAX)
@@ -150,13 +155,7 @@ def _by_regex(text: str) -> Test:
     return lambda message: pattern.search(body_of(message).decode(errors="replace")) is not None
 
 
-_STEP = re.compile(
-    r"""\.(?P<name>[^\s.\[\]=!<>~"']+)|\[(?P<index>[0-9]{1,9})\]"""
-    r"""|\["(?P<quoted>[^"]*)"\]|\['(?P<single>[^']*)'\]|(?P<all>\[\*\])"""
-)
 _COMPARISON = re.compile(r"\s*(?P<sign>==|!=|>=|<=|=|>|<|~)\s*(?P<value>.+?)\s*", re.DOTALL)
-
-_EVERY = object()
 
 
 def _by_path(text: str) -> Test:
@@ -168,25 +167,21 @@ def _by_path(text: str) -> Test:
             document = msgspec.json.decode(body_of(message))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return False  # not JSON
-        return any(wanted(each) for each in _found(document, steps))
+        return any(wanted(each) for each in json_paths.found(document, steps))
 
     return test
 
 
-def _path(text: str) -> tuple[list[Any], str]:
+def _path(text: str) -> tuple[tuple[json_paths.Step, ...], str]:
     """Return the steps of a path and the rest of the text."""
-    if not text.startswith("$"):
-        raise FilterError("body", _("A JSON path begins with $, for example $.order.id = 7."))
-    at, steps = 1, []
-    while step := _STEP.match(text, at):
-        index = step["index"]
-        names = (step["name"], step["quoted"], step["single"])
-        name = next((each for each in names if each is not None), None)
-        steps.append(_EVERY if step["all"] else int(index) if index is not None else name)
-        at = step.end()
-    if len(steps) > PATH_STEPS_MAX:
-        raise FilterError("body", format_lazy(_("At most {most} steps."), most=PATH_STEPS_MAX))
-    return steps, text[at:]
+    try:
+        return json_paths.read_path(text)
+    except ValueError:
+        if text.startswith("$"):
+            most = json_paths.PATH_STEPS_MAX
+            raise FilterError("body", format_lazy(_("At most {most} steps."), most=most)) from None
+        hint = _("A JSON path begins with $, for example $.order.id = 7.")
+        raise FilterError("body", hint) from None
 
 
 def _comparison(text: str) -> Callable[[Any], bool]:
@@ -245,23 +240,6 @@ def _is_number(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _found(document: Any, steps: list[Any]) -> list[Any]:
-    """Return the values at a path."""
-    values = [document]
-    for step in steps:
-        following: list[Any] = []
-        for value in values:
-            if step is _EVERY:
-                following += value if isinstance(value, list) else ()
-                following += value.values() if isinstance(value, dict) else ()
-            elif isinstance(step, int):
-                following += value[step : step + 1] if isinstance(value, list) else ()
-            elif isinstance(value, dict) and step in value:
-                following.append(value[step])
-        values = following
-    return values
 
 
 def body_of(message: MessageExt) -> bytes:

@@ -12,6 +12,7 @@ from console.gateway.engine.answers import BrokerFailure, Partial, merge_failure
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.queue_slices import brokers_of, read_slice, topic_queues
 from console.gateway.messages.stored import MessageRef, message_at
 from core_broker.errors import ClientError
@@ -81,12 +82,14 @@ def is_exact_reference(text: str) -> bool:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
-async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[LookupResult]:
+async def find(
+    session: ClusterSession, text: str, topic: str = "", mask: Mask = NO_MASK
+) -> Partial[LookupResult]:
     """Messages for an id, a key, or a queue and offset, of any age.
 
     An offset message id leads to its record, a queue and offset to the queue. Other texts are
     searched in the key index of the topic, or of every topic without one. The key query has no time
-    range, so brokers search all index files.
+    range, so brokers search all index files. A masked key finds no message.
     """
     searched: list[SearchedIndex] = []
     failures: tuple[BrokerFailure, ...] = ()
@@ -96,14 +99,18 @@ async def find(session: ClusterSession, text: str, topic: str = "") -> Partial[L
             SearchedIndex(Index.OFFSET_ID, int(ref is not None), len(await masters(session)))
         )
         if ref is not None:
-            return Partial(LookupResult((ref,), searched=tuple(searched)))
+            return Partial(LookupResult((ref.seen_through(mask),), searched=tuple(searched)))
     reference = _queue_offset_of(text, topic)
     if reference:
         at_offset = await _at_queue_offset(session, *reference)
         searched += at_offset.value.searched
         if at_offset.value.refs:
-            return Partial(replace(at_offset.value, searched=tuple(searched)), at_offset.failures)
-    answer = await (session.ask(by_key, topic, text) if topic else _in_all_topics(session, text))
+            seen = tuple(ref.seen_through(mask) for ref in at_offset.value.refs)
+            found = replace(at_offset.value, refs=seen, searched=tuple(searched))
+            return Partial(found, at_offset.failures)
+    answer = await (
+        session.ask(by_key, topic, text, mask) if topic else _in_all_topics(session, text, mask)
+    )
     found = replace(answer.value, searched=(*searched, *answer.value.searched))
     return Partial(found, merge_failures(failures, answer.failures))
 
@@ -117,10 +124,12 @@ def is_offset_id(text: str) -> bool:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=10_000)
-async def by_key(session: ClusterSession, topic: str, key: str) -> Partial[LookupResult]:
+async def by_key(
+    session: ClusterSession, topic: str, key: str, mask: Mask = NO_MASK
+) -> Partial[LookupResult]:
     """Messages of a topic with this key or unique key, at most KEY_MESSAGES_MAX per broker."""
     brokers = brokers_of(await topic_queues(session, topic))
-    part = await _by_key(session, topic, key, brokers)
+    part = await _by_key(session, topic, key, brokers, mask)
     return Partial(_found_by_key([part], len(brokers)), part.failures)
 
 
@@ -134,7 +143,7 @@ class _InTopic:
 
 
 async def _by_key(
-    session: ClusterSession, topic: str, key: str, brokers: Sequence[BrokerRef]
+    session: ClusterSession, topic: str, key: str, brokers: Sequence[BrokerRef], mask: Mask
 ) -> _InTopic:
     async def ask(broker: BrokerRef) -> list[list[MessageExt]]:
         return await asyncio.gather(
@@ -148,10 +157,19 @@ async def _by_key(
 
     found, failures = await session.fan_out(brokers, ask)
     unique, keyed = (
-        [MessageRef(broker, message) for broker, lists in found.items() for message in lists[kind]]
+        [
+            MessageRef(broker, message).seen_through(mask)
+            for broker, lists in found.items()
+            for message in lists[kind]
+        ]
         for kind in (0, 1)
     )
-    return _InTopic(unique, keyed, failures)
+    return _InTopic(unique, [ref for ref in keyed if _shows_key(ref, key)], failures)
+
+
+def _shows_key(ref: MessageRef, key: str) -> bool:
+    """False for a message whose masked keys lack the key: the reader must not learn of the key."""
+    return not ref.masked or key in (ref.message.msg_id, *ref.message.keys)
 
 
 def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = False) -> LookupResult:
@@ -172,14 +190,14 @@ def _found_by_key(parts: Sequence[_InTopic], brokers: int, *, is_cut: bool = Fal
     return LookupResult(_newest_first(refs.values()), is_cut or is_full, searched)
 
 
-async def _in_all_topics(session: ClusterSession, key: str) -> Partial[LookupResult]:
+async def _in_all_topics(session: ClusterSession, key: str, mask: Mask) -> Partial[LookupResult]:
     brokers = await masters(session)
     topics = [each for each in await session.admin.topic_list() if not is_system_topic(each)]
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def ask(topic: str) -> _InTopic:
         async with gate:
-            return await _by_key(session, topic, key, brokers)
+            return await _by_key(session, topic, key, brokers, mask)
 
     parts = await asyncio.gather(*(ask(topic) for topic in topics[:TOPICS_SEARCHED_MAX]))
     found = _found_by_key(parts, len(brokers), is_cut=len(topics) > TOPICS_SEARCHED_MAX)

@@ -1,11 +1,12 @@
 """The question of one stored message by its offset message id."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from console.gateway.brokers.listing import masters
 from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
+from console.gateway.messages.masks import NO_MASK, Mask
 from core_broker.errors import ClientError, ProtocolError, RequestRefused
 from core_broker.message.ids import parse_offset_msg_id
 from core_broker.message.model import MessageExt
@@ -16,17 +17,24 @@ QUEUES_AT_ONCE_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class MessageRef:
-    """A stored message and its broker."""
+    """A stored message and its broker. `masked`: fields of the message are replaced."""
 
     broker: BrokerRef
     message: MessageExt
+    masked: bool = False
+
+    def seen_through(self, mask: Mask) -> "MessageRef":
+        message = mask.message(self.message)
+        return self if message is self.message else replace(self, message=message, masked=True)
 
 
 @question(fresh_for_ms=2_000)
-async def view(session: ClusterSession, offset_msg_id: str) -> Partial[MessageRef | None]:
+async def view(
+    session: ClusterSession, offset_msg_id: str, mask: Mask = NO_MASK
+) -> Partial[MessageRef | None]:
     """The message with this offset message id; None when no reachable broker has the message."""
     ref, failures = await message_at(session, offset_msg_id)
-    return Partial(ref, failures)
+    return Partial(ref and ref.seen_through(mask), failures)
 
 
 async def message_at(

@@ -24,6 +24,7 @@ from console.gateway.messages.browse import (
     SCAN_MESSAGES_MAX,
     SCAN_S,
 )
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.paging import Budget, Window, decode_cursor, encode_cursor
 from console.gateway.messages.queue_slices import (
     QueueRef,
@@ -153,6 +154,7 @@ async def delayed_messages(
     wanted: DelayFilter,
     cursor: str | None = None,
     limit: int = 50,
+    mask: Mask = NO_MASK,
 ) -> Partial[DelayedPage]:
     """A page of the undelivered messages, earliest due time first.
 
@@ -193,12 +195,19 @@ async def delayed_messages(
         min(limit, PAGE_MESSAGES_MAX),
         fetch,
         lambda queue, message: message.store_timestamp + delays[queue].delay_ms(queue),
-        wanted.matches,
+        lambda message: wanted.matches(mask.message(message)),
         Budget(SCAN_MESSAGES_MAX, SCAN_BYTES_MAX, monotonic() + SCAN_S),
     )
     left = sum(_from(each, page.ends).count for each in rest) if page.ends else 0
     value = DelayedPage(
-        tuple(_row(queue, each, delays[queue].delay_ms(queue)) for queue, each in page.messages),
+        tuple(
+            _row(
+                queue,
+                MessageRef(queue.broker, each).seen_through(mask),
+                delays[queue].delay_ms(queue),
+            )
+            for queue, each in page.messages
+        ),
         tuple(_counted(each, progress.get(each.queue.broker, _unknown())) for each in every),
         sum(each.count for each in chosen),
         encode_cursor(page.ends),
@@ -273,9 +282,8 @@ async def _within(
     return Window(window.queue, begin, max(begin, end))
 
 
-def _row(queue: QueueRef, message: MessageExt, delay_ms: int) -> DelayedMessage:
-    due_ms = message.store_timestamp + delay_ms
-    return DelayedMessage(MessageRef(queue.broker, message), queue.queue_id + 1, delay_ms, due_ms)
+def _row(queue: QueueRef, ref: MessageRef, delay_ms: int) -> DelayedMessage:
+    return DelayedMessage(ref, queue.queue_id + 1, delay_ms, ref.message.store_timestamp + delay_ms)
 
 
 def _timers(progress: Mapping[BrokerRef, _Progress]) -> tuple[tuple[str, int], ...]:

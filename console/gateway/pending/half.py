@@ -21,6 +21,7 @@ from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.errors import GatewayError, NotFound, Unusable
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import ClusterSession
+from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.queue_slices import QueueRef, brokers_of, read_slice, topic_queues
 from console.gateway.messages.stored import MessageRef, message_at
 from console.gateway.messages.windows import stored_windows
@@ -132,7 +133,7 @@ class _Found:
 
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000, costly=True)
-async def half_messages(session: ClusterSession) -> Partial[HalfMessages]:
+async def half_messages(session: ClusterSession, mask: Mask = NO_MASK) -> Partial[HalfMessages]:
     """The pending half messages of all brokers."""
     halves = await _queues(session, TRANS_HALF_TOPIC)
     ops = {queue.broker.name: queue for queue in await _queues(session, TRANS_OP_HALF_TOPIC)}
@@ -146,7 +147,11 @@ async def half_messages(session: ClusterSession) -> Partial[HalfMessages]:
     groups = await _producers(session)
     settings = {ref.name: check_settings(table) for ref, table in configs.value.items()}
     rows = [
-        _row(MessageRef(ref, message), settings.get(ref.name, check_settings({})), groups)
+        _row(
+            MessageRef(ref, message).seen_through(mask),
+            settings.get(ref.name, check_settings({})),
+            groups,
+        )
         for ref, part in found.items()
         for message in part.messages
     ]

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import msgspec
+
 from console.gateway.engine.answers import BrokerFailure, Partial, merge_failures, now_ms
 from console.gateway.engine.errors import NotFound
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import ClusterSession
 from console.gateway.messages.lookup import find
+from console.gateway.messages.masks import HIDDEN, NO_MASK, Mask
 from console.gateway.messages.stored import MessageRef
 from console.gateway.traces.evidence import (
     BrokerEvidence,
@@ -23,7 +26,7 @@ from console.gateway.traces.evidence import (
 )
 from console.gateway.traces.records import TraceQuery, kept_since_ms, query_traces
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX, TRACE_TOPIC, is_system_topic
-from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
+from trace.codec import EndTransaction, Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Outcome, Timeline, build_timeline
 
 #: Maximum delay of trace records, milliseconds: clients send them in batches, every few seconds.
@@ -83,7 +86,11 @@ class Journey:
 
 @question(fresh_for_ms=2_000, deadline_ms=20_000)
 async def journey(
-    session: ClusterSession, msg_id: str, topic: str = "", trace_topic: str = TRACE_TOPIC
+    session: ClusterSession,
+    msg_id: str,
+    topic: str = "",
+    trace_topic: str = TRACE_TOPIC,
+    mask: Mask = NO_MASK,
 ) -> Partial[Journey]:
     """The journey of the message with this unique key; `topic` helps without traces."""
     traced = await query_traces(session, msg_id, trace_topic)
@@ -101,14 +108,28 @@ async def journey(
     found = Journey(
         msg_id,
         timeline if traced.records or first else None,
-        traced.records,
+        _seen_through(mask, traced.records, original),
         traced.broken_count,
         reason,
         traced.is_cut,
-        original,
+        original and original.seen_through(mask),
         seen.value,
     )
     return Partial(found, merge_failures(traced.failures, failures, seen.failures))
+
+
+def _seen_through(
+    mask: Mask, records: tuple[TraceRecord, ...], original: MessageRef | None
+) -> tuple[TraceRecord, ...]:
+    """Return the records without the keys that the mask hides; deliveries name no topic."""
+    topics = {each.topic for each in records if isinstance(each, Pub | EndTransaction)}
+    topics |= {original.message.topic} if original else set()
+    if not any(map(mask.keys_hidden, topics or {TRACE_TOPIC})):
+        return records
+    return tuple(
+        msgspec.structs.replace(each, keys=HIDDEN) if getattr(each, "keys", "") else each
+        for each in records
+    )
 
 
 async def _original_of(

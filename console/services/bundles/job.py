@@ -19,9 +19,9 @@ KIND: Final = "debug-bundle"
 COPY_BYTES: Final = 1 << 20
 
 
-def reach(job: Job) -> tuple[Need, Target]:
+def reach(job: Job) -> tuple[tuple[Need, Target], ...]:
     """A bundle has logs and metrics of the whole console."""
-    return Need.ADMIN, Target("jobs")
+    return ((Need.ADMIN, Target("jobs")),)
 
 
 def work(job: Job, control: "Control") -> Done:

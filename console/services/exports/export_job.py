@@ -1,10 +1,12 @@
 """The job that writes a list into a file: all rows, or the first rows up to a maximum."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from console.frame.access import Need
+from console.frame.masking import mask_of_everybody
 from console.frame.permissions import Target
 from console.gateway import Cluster, GatewayError, gateway
 from console.services.exports import tables
@@ -36,6 +38,7 @@ def work(job: Job, control: "Control") -> Done:
     if table is None:
         raise JobFailed(f"the console has no list {inputs['table']!r}")
     cluster = gateway.cluster(job.cluster)
+    cluster.mask = partial(mask_of_everybody, job.cluster)
     listing = with_retries(control, lambda: complete_rows(cluster, table, inputs))
     most = min(inputs["most"], listing.total)
     name = f"{table.name}.{inputs['format']}"
@@ -52,10 +55,10 @@ def work(job: Job, control: "Control") -> Done:
     )
 
 
-def reach(job: Job) -> tuple[Need, Target]:
+def reach(job: Job) -> tuple[tuple[Need, Target], ...]:
     """An export has the whole list."""
     table = tables.find(job.scope)
-    return Need.READ, Target("exports" if table is None else table.resource, job.cluster)
+    return ((Need.READ, Target("exports" if table is None else table.resource, job.cluster)),)
 
 
 def complete_rows(cluster: Cluster, table: Table, inputs: dict[str, Any]) -> Found:

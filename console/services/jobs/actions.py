@@ -28,7 +28,7 @@ def may_control(request: AnyRequest, job: Job) -> bool:
     kind = job.definition
     needs = [(kind.need if kind else Need.WRITE, Target("jobs", job.cluster))]
     if kind is not None and kind.reach is not None:
-        needs.append(kind.reach(job))
+        needs += kind.reach(job)
     return all(may(request.user, need, target) for need, target in needs)
 
 

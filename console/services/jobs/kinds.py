@@ -46,9 +46,9 @@ class JobKind:
     work: Work
     #: Permission to start and control jobs and to download files.
     need: Need = Need.WRITE
-    #: What start, control and download also need: the permission for what a job of the kind reads
+    #: What start, control and download also need: the permissions for what a job of the kind reads
     #: or changes. None: nothing more.
-    reach: "Callable[[Job], tuple[Need, Target]] | None" = None
+    reach: "Callable[[Job], tuple[tuple[Need, Target], ...]] | None" = None
     #: Description in the list of jobs.
     about: Any = ""
     #: Unit of `done` and `total`; empty for mixed units.

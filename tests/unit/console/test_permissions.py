@@ -13,11 +13,11 @@ from console.frame.permissions import (
     Target,
     UnusablePermission,
     first_allowing,
-    fits,
     not_covered,
     read_permission,
     read_permissions,
 )
+from console.gateway.patterns import fits
 
 RESOURCES = ("topics", "groups")
 WORDS = st.text(alphabet="ab*", max_size=8)

@@ -1,0 +1,75 @@
+"""Masks of readers: which fields of messages a user sees as `***`.
+
+The rules come from `console.services.masking`. The action `unmasked` of the resource `messages`
+shows the fields of the permitted topics. Views ask clusters through `cluster_for`, so that
+questions return masked messages; jobs store what their user sees (`seen_by`) and apply the rules
+of the time of their work (`mask_of_job`).
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest
+from rest_framework.request import Request
+
+from console.frame.access import layers_of
+from console.frame.permissions import Action, Scope, Target
+from console.gateway import Cluster, gateway
+from console.gateway.messages.masks import HIDDEN, NO_MASK, Mask, MaskRule
+
+RESOURCE = "messages"
+#: Parameters with text of messages.
+VALUE_PARAMETERS = frozenset({"body", "body_base64", "key", "keys", "properties", "sql", "text"})
+
+
+def rules_of(cluster: str) -> tuple[MaskRule, ...]:
+    """Return the enabled rules of a cluster. Reads the database."""
+    return gateway.mask_rules(cluster) if gateway.mask_rules is not None else ()
+
+
+def seen_by(user: Any, cluster: str) -> tuple[tuple[str, ...], ...]:
+    """Return the topic patterns that a user sees unmasked, per layer of permissions."""
+    target = Target(RESOURCE, cluster, Scope.SOME)
+    return tuple(
+        tuple(each.names for each in layer if each.allows(Action.UNMASKED, target))
+        for layer in layers_of(user)
+    )
+
+
+def mask_of(user: Any, cluster: str) -> Mask:
+    """Return the mask of a user in a cluster. Reads the database."""
+    rules = rules_of(cluster)
+    return Mask(rules, seen_by(user, cluster)) if rules else NO_MASK
+
+
+def mask_of_job(cluster: str, seen: Sequence[Sequence[str]]) -> Mask:
+    """Return the mask of stored patterns, with the present rules."""
+    return Mask(rules_of(cluster), tuple(map(tuple, seen)))
+
+
+def mask_of_everybody(cluster: str) -> Mask:
+    """Return the mask of readers without any permission, for the audit list."""
+    return Mask(rules_of(cluster))
+
+
+def without_values(cluster: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return request parameters for the audit list. In a cluster with rules, texts that a user
+    searched for or wrote into a message are replaced: they may be values of masked fields."""
+    if not rules_of(cluster):
+        return dict(parameters)
+    return {
+        name: without_values(cluster, value)
+        if isinstance(value, Mapping)
+        else HIDDEN
+        if value and name in VALUE_PARAMETERS
+        else value
+        for name, value in parameters.items()
+    }
+
+
+def cluster_for(request: HttpRequest | Request, name: str) -> Cluster:
+    """Return a cluster whose answers are masked for the user of the request."""
+    cluster = gateway.cluster(name)
+    cluster.mask = cache(lambda: mask_of(request.user, cluster.name))
+    return cluster

@@ -52,20 +52,7 @@ class Drill:
         """Start the replicas, and return the first master when all are in sync."""
         for replica in self.set.replicas:
             await asyncio.to_thread(replica.start)
-        return await self.whole()
-
-    async def whole(self) -> Replica:
-        """Wait until all replicas are members of the sync-state set; return the master."""
-        master = await eventually(partial(self._whole_master, len(self.set.replicas)), WAIT_S)
-        assert master is not None
-        return master
-
-    def _whole_master(self, size: int) -> Replica | None:
-        for replica in self.set.replicas:
-            found = replica.varz().get("replica_set") if replica.is_running else None
-            if found and found["role"] == "master" and len(found["sync_state_set"]) == size:
-                return replica
-        return None
+        return await self.set.whole(WAIT_S)
 
     async def kill(self, master: Replica) -> None:
         """Kill the master in the middle of a load, and start it again after the failover."""
@@ -104,7 +91,7 @@ class Drill:
 
     async def check(self) -> None:
         """Compare what producers know with each replica, and the replicas with each other."""
-        master = await self.whole()
+        master = await self.set.whole(WAIT_S)
         end = master.varz()["store"]["commit_log_max_offset"]
         for replica in self.set.replicas:
             await eventually(partial(_has_confirmed, replica, end), WAIT_S)
@@ -146,7 +133,7 @@ async def test_a_killed_master_takes_nothing_with_it(tmp_path: Path) -> None:
         master = await drill.start()
         for _ in range(FAILOVERS):
             await drill.kill(master)
-            master = await drill.whole()
+            master = await replicas.whole(WAIT_S)
         await drill.check()
         await drill.stop()
         first, *others = replicas.replicas

@@ -137,22 +137,6 @@ class Drill:
         self.producers = Producers(replicas.replicas, dice)
         self._network = network
 
-    async def whole(self) -> Replica:
-        """Wait until all replicas are members of the sync-state set; return the master."""
-        master = await eventually(self._whole_master, WAIT_S)
-        assert master is not None
-        return master
-
-    async def _whole_master(self) -> Replica | None:
-        found = [await asyncio.to_thread(each.varz) for each in self.set.replicas]
-        states = [each.get("replica_set", {}) for each in found]
-        # A master that was cut off has the newest set that it knew, and an older epoch.
-        masters = [number for number, each in enumerate(states) if each.get("role") == "master"]
-        if len(masters) != 1 or len({each.get("epoch") for each in states}) != 1:
-            return None
-        is_whole = len(states[masters[0]]["sync_state_set"]) == REPLICAS
-        return self.set.replicas[masters[0]] if is_whole else None
-
     async def leader(self) -> str:
         """The name of the host of the leading controller."""
         found = await eventually(self._leader, WAIT_S)
@@ -175,7 +159,7 @@ class Drill:
 
     async def cut(self, kind: str) -> None:
         """Cut, wait for what must happen, and heal."""
-        master = await self.whole()
+        master = await self.set.whole(WAIT_S)
         await self.producers.more()
         slaves = [each.name for each in self.set.replicas if each is not master]
         controllers = [f"controller-{number}" for number in range(CONTROLLERS)]
@@ -192,7 +176,7 @@ class Drill:
                 self._network.cut(others, [master.name])
             await self._without(master, kind)
         self._network.heal()
-        await self.whole()
+        await self.set.whole(WAIT_S)
         await self.producers.more()
 
     async def _cut_leader(self, controllers: list[str], brokers: list[str]) -> None:
@@ -228,7 +212,7 @@ class Drill:
 
     async def check(self) -> None:
         """Compare what producers know with each replica, and the epochs with their masters."""
-        master = await self.whole()
+        master = await self.set.whole(WAIT_S)
         await self.producers.stop()
         end = master.varz()["store"]["commit_log_max_offset"]
         for replica in self.set.replicas:

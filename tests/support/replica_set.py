@@ -4,6 +4,7 @@ All of them are on the loopback interface, or each controller and each replica i
 own (namespaces.py), whose links can be cut.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -14,6 +15,7 @@ from urllib.request import Request, urlopen
 
 from core_broker.config import java_key
 from tests.support.cluster import SMALL_STORE, Program, free_broker_port
+from tests.support.eventually import eventually
 from tests.support.namespaces import TEST, Network
 
 SIDE_PORT = "http: /readyz /metrics /varz"
@@ -148,6 +150,24 @@ class ReplicaSet:
         self.replicas = [Replica(folder / f"replica-{n}", common, network) for n in range(replicas)]
         for replica in self.replicas:
             self._undo.callback(replica.kill)
+
+    async def whole(self, timeout_s: float) -> Replica:
+        """Wait until all replicas are in the sync-state set of one master; return the master."""
+        master = await eventually(self._whole_master, timeout_s)
+        assert master is not None
+        return master
+
+    async def _whole_master(self) -> Replica | None:
+        if not all(each.is_running for each in self.replicas):
+            return None
+        found = [await asyncio.to_thread(each.varz) for each in self.replicas]
+        states = [each.get("replica_set", {}) for each in found]
+        # A master that was cut off has the newest set that it knew, and an older epoch.
+        masters = [number for number, each in enumerate(states) if each.get("role") == "master"]
+        if len(masters) != 1 or len({each.get("epoch") for each in states}) != 1:
+            return None
+        is_whole = len(states[masters[0]]["sync_state_set"]) == len(self.replicas)
+        return self.replicas[masters[0]] if is_whole else None
 
     def __enter__(self) -> "ReplicaSet":
         return self

@@ -3,11 +3,10 @@
     python -m benchmarks.history
     python -m benchmarks.history --names 500 --active 1.0
 
-A share of the names is active: rates vary by Poisson counts around a daily curve, lag drains and
-builds up. The others are idle: all values stay 0. The program writes one day and the hour after it
-through the writer and the upkeep of the sampler, without a cluster, and prints the size of 30 days:
-the rows of the written day 30 times, and the samples of the last day. CPU time is of this program,
-for each sample; the questions to the cluster come on top (`make bench-console` has them).
+The program writes one day and the hour after it (`history_load.py`) through the writer and the
+upkeep of the sampler, without a cluster, and prints the size of 30 days: the rows of the written
+day 30 times, and the samples of the last day. CPU time is of this program, for each sample; the
+questions to the cluster come on top (`make bench-console` has them).
 """
 
 import tempfile
@@ -15,63 +14,15 @@ import time
 from pathlib import Path
 
 import click
-import numpy as np
 
+from benchmarks.history_load import DAYS, Load
 from console.services.history.files import open_writer, size_bytes
-from console.services.history.metrics import BY_NAME, DAY_MS, HOUR_MS, INTERVAL_MS
-from console.services.history.samples import Samples
+from console.services.history.metrics import DAY_MS, HOUR_MS, INTERVAL_MS
 from console.services.history.upkeep import Upkeep
 from console.services.history.writing import Writer
 
 BEGIN_MS = 1_760_054_400_000 // DAY_MS * DAY_MS
-DAYS = 30
 MEBIBYTE = 1 << 20
-Array = np.ndarray
-
-
-class Load:
-    """Random metrics of named topics, each with one group."""
-
-    def __init__(self, names: int, active: float) -> None:
-        self._random = np.random.default_rng(7)
-        self._topics = [f"topic-{number:05}" for number in range(names)]
-        self._groups = [f"group-{number:05}" for number in range(names)]
-        scale = self._random.lognormal(1.5, 2.0, names)
-        self._scale = np.where(self._random.random(names) < active, scale, 0.0)
-        self._minute = np.zeros((6, names))
-        self._lag = np.zeros(names)
-        self._dead = np.zeros(names)
-
-    def samples(self, at_ms: int) -> Samples:
-        """The samples of the next time: rates are averages of a minute, as brokers report them."""
-        daily = 1.2 + np.sin(at_ms / DAY_MS * 2 * np.pi)
-        puts = self._random.poisson(self._scale * daily * 10)
-        self._minute = np.concatenate([self._minute[1:], puts[None]])
-        rate = self._minute.mean(axis=0) / 10
-        waiting = self._random.poisson(self._scale * 2)
-        stuck = self._random.random(puts.size) < 0.002
-        self._lag = np.where(stuck, self._lag + puts, waiting)
-        self._dead += self._random.random(puts.size) < 0.0005 * (self._scale > 0)
-        age_s = np.where(self._lag > 0, np.where(stuck, 10.0, self._random.random(puts.size)), 0.0)
-        clients = np.full(puts.size, 2)
-        return {
-            **self._table("topic", produce_rate=rate, consume_rate=rate, lag=self._lag),
-            **self._table(
-                "group",
-                consume_rate=rate,
-                lag=self._lag,
-                lag_s=age_s,
-                dead_letters=self._dead,
-                clients=clients,
-            ),
-        }
-
-    def _table(self, scope: str, **metrics: Array) -> Samples:
-        names = self._topics if scope == "topic" else self._groups
-        return {
-            BY_NAME[scope, name].number: dict(zip(names, values.tolist(), strict=True))  # type: ignore[index]
-            for name, values in metrics.items()
-        }
 
 
 @click.command(help=__doc__)

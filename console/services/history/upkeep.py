@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from console.services.history.blocks import pack, reduced, rounded
+from console.services.history.blocks import Values, pack, reduced, rounded
 from console.services.history.files import (
     MINUTES_OF_DAY,
     SAMPLES_OF_HOUR,
@@ -91,18 +91,7 @@ class Upkeep:
         """Move the frames of a metric's hour to rows of `hour`."""
         span = (metric.number, begin_ms, begin_ms + HOUR_MS)
         values = read_frames(self._db, metric, begin_ms)
-        segments = -(-values.shape[0] // SLOTS)
-        padded = np.full((segments * SLOTS, SAMPLES_OF_HOUR), np.nan)
-        padded[: values.shape[0]] = values
-        for segment in range(segments):
-            part = padded[segment * SLOTS : (segment + 1) * SLOTS]
-            if np.isnan(part).all():
-                continue
-            key = (metric.number, segment, begin_ms)
-            before = read_hour(self._db, metric, segment, begin_ms)
-            merged = part if before is None else np.where(np.isnan(part), before, part)
-            data = pack(merged, exact=metric.exact)
-            self._db.execute("INSERT OR REPLACE INTO hour VALUES (?, ?, ?, ?)", (*key, data))
+        store_hour(self._db, metric, begin_ms, values)
         self._db.execute("DELETE FROM frame WHERE metric = ? AND at_ms >= ? AND at_ms < ?", span)
         seen = np.flatnonzero(~np.isnan(values).all(axis=1))
         number = SCOPES[metric.scope]
@@ -176,3 +165,22 @@ class Upkeep:
     def _delete(self, table: str, before_ms: int) -> None:
         with transaction(self._db):
             self._db.execute(f"DELETE FROM {table} WHERE begin_ms < ?", (before_ms,))  # noqa: S608 - constants
+
+
+def store_hour(db: sqlite3.Connection, metric: Metric, begin_ms: int, values: Values) -> None:
+    """Write the samples of all slots in an hour to rows of `hour`; an existing row is merged.
+
+    Runs in a transaction of the caller.
+    """
+    segments = -(-values.shape[0] // SLOTS)
+    padded = np.full((segments * SLOTS, SAMPLES_OF_HOUR), np.nan)
+    padded[: values.shape[0]] = values
+    for segment in range(segments):
+        part = padded[segment * SLOTS : (segment + 1) * SLOTS]
+        if np.isnan(part).all():
+            continue
+        key = (metric.number, segment, begin_ms)
+        before = read_hour(db, metric, segment, begin_ms)
+        merged = part if before is None else np.where(np.isnan(part), before, part)
+        data = pack(merged, exact=metric.exact)
+        db.execute("INSERT OR REPLACE INTO hour VALUES (?, ?, ?, ?)", (*key, data))

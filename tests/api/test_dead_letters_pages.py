@@ -49,6 +49,17 @@ def test_the_way_from_the_overview_to_a_letter_and_back(page: Client, dead: Dead
         assert len(shape.ids) == len(set(shape.ids))
 
 
+def test_the_list_of_groups_is_searched_and_ordered(page: Client, dead: Dead) -> None:
+    link = f"{HOME}{dead.group}/"
+    for ordering in ("name", "-open", "-last_hour", "newest"):
+        shape = Shape(html(page, f"{HOME}?q={dead.group[-6:]}&ordering={ordering}"))
+        assert link in shape.links
+        assert shape.wrong == []
+    missing = html(page, f"{HOME}?q=no-such-group")
+    assert link not in Shape(missing).links
+    assert "No group matches" in missing
+
+
 def test_the_selected_are_sent_again_and_marked(page: Client, staff: User, dead: Dead) -> None:
     first, second, _third = boxes(html(page, f"{HOME}{dead.group}/"))
     address = f"{HOME}{dead.group}/resend/"

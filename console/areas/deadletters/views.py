@@ -3,8 +3,8 @@
 `sending.py` and `replaying.py` hold the pages with actions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,8 +12,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from console.areas.deadletters import listing
 from console.areas.deadletters.forms import EditForm, FilterForm, ResendForm
 from console.areas.deadletters.ledger import history
+from console.areas.deadletters.listing import GroupLine
 from console.areas.deadletters.message_export import FORMATS, exported, file_name
 from console.areas.deadletters.models import Replay
 from console.areas.deadletters.requests import filter_of
@@ -29,12 +31,12 @@ from console.areas.traces.drawing import Step, steps
 from console.frame.access import Need, needs
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope
+from console.frame.tables import TableQuery
 from console.gateway import MaskedFields, NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
+from console.gateway.dead_letters.causes import newest_cause, newest_causes
 from console.gateway.dead_letters.resend import origin_topic
 from console.gateway.dead_letters.search import DeadLetterFilter, search
-from console.gateway.dead_letters.summary import DeadLetterGroup
 from console.gateway.groups.members import clients_of, group_clients
 from console.gateway.messages.paging import CursorError
 from console.gateway.traces.journey import Journey, journey
@@ -43,20 +45,6 @@ from core_broker.message.topics import dlq_topic
 
 PAGE_DEAD_LETTERS = 50
 REPLAYS_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLine:
-    """One row of the list of groups; None marks an unknown value."""
-
-    held: DeadLetterGroup
-    handled: int
-    clients: int | None
-    why: DeadLetterCause | None
-
-    @property
-    def open(self) -> int | None:
-        return None if self.held.count is None else max(0, self.held.count - self.handled)
 
 
 def dead_letter_crumbs(cluster: str, group: str, *last: str) -> list[Crumb]:
@@ -80,27 +68,30 @@ class GroupListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         found = self.cluster.ask(questions.groups_with_dead_letters)
         answer = only_readable(request, "deadletters", self.cluster, found, "group")
-        names = tuple(each.group for each in answer.value)
+        query = TableQuery.read(request.GET, listing.COLUMNS, default=listing.ORDERING_DEFAULT)
+        lines = query.matching([GroupLine(each) for each in answer.value])
+        if query.ordered_by == "open":
+            handled = self._handled(lines)
+            lines = [replace(line, handled=handled[line.name]) for line in lines]
+        page = query.page(lines)
+        # Each shown group takes requests and rows of the database; a cluster may have thousands.
+        names = tuple(page.names)
         clients = self.cluster.ask(clients_of, names)
-        reasons = self.cluster.ask(newest_causes, names).value
-        handled = dealt_with(self.cluster.name, {e.group: e.oldest_ms for e in answer.value})
-        lines = [
-            GroupLine(
-                each,
-                handled[each.group],
-                len(clients.value[each.group].clients) if each.group in clients.value else None,
-                reasons.get(each.group),
-            )
-            for each in answer.value
-        ]
+        counts = {group: len(each.clients) for group, each in clients.value.items()}
+        causes = self.cluster.ask(newest_causes, names).value
         return self.show(
             title=_("Dead letters"),
             answer=answer,
             failures=merge_failures(answer.failures, clients.failures),
-            lines=lines,
-            groups=names,
+            page=page,
+            lines=listing.filled(page.rows, self._handled(page.rows), counts, causes),
+            groups=len(answer.value),
             total=sum(each.count or 0 for each in answer.value),
         )
+
+    def _handled(self, lines: Sequence[GroupLine]) -> Mapping[str, int]:
+        oldest_ms = {line.name: line.held.oldest_ms for line in lines}
+        return dealt_with(self.cluster.name, oldest_ms)
 
 
 class DeadLetterListPage(ClusterPage):

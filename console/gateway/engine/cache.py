@@ -8,6 +8,8 @@ Stale        For STALE_MAX_MS after that, a page gets the cached costly answer a
              question runs in the background. Nested questions get no stale answer.
 Failures     Errors stay fresh for FAILURE_FRESH_MS, so that viewers do not wait for a dead broker
              in turn.
+Misses       A name that the costly answers lack may be new: `drop_lists` drops them, at most every
+             MISS_EVERY_MS, and not before MISS_PER_WORK times the duration of their requests.
 """
 
 import asyncio
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from console.gateway.engine.answers import Answer, Partial, now_ms
-from console.gateway.engine.errors import GatewayError
+from console.gateway.engine.errors import GatewayError, NotFound
 
 T = TypeVar("T")
 
@@ -30,6 +32,10 @@ COSTLY_FRESH_MAX_MS = 30_000
 STALE_MAX_MS = 10_000
 #: Freshness of a costly answer as a multiple of the request's duration.
 FRESH_PER_WORK = 10
+#: Minimum time between two drops of the costly answers because of missing names, milliseconds.
+MISS_EVERY_MS = 2_000
+#: The same time as a multiple of the requests' duration: invented names cannot flood the brokers.
+MISS_PER_WORK = 4
 #: Maximum number of cached answers of one cluster.
 ANSWERS_MAX = 4_096
 #: Interval of the sweep that removes expired answers, milliseconds.
@@ -45,6 +51,8 @@ class _Entry:
     fresh_until_ms: int
     #: End of the time in which a page gets the entry while the question runs again.
     stale_until_ms: int
+    #: Duration of the request of a costly answer, milliseconds; None: another answer, or an error.
+    costly_ms: int | None = None
 
 
 class AnswerCache:
@@ -63,6 +71,7 @@ class AnswerCache:
         self._in_flight: dict[Hashable, asyncio.Task[Answer[Any]]] = {}
         self._generation = 0
         self._sweep_at_ms = 0
+        self._drop_from_ms = 0
         self.hits = 0
         self.misses = 0
 
@@ -108,6 +117,25 @@ class AnswerCache:
         self._entries.clear()
         self._in_flight.clear()
 
+    def drop_lists(self, before_ms: int) -> bool:
+        """Drop the costly answers asked before a time, and the misses; return False when there is
+        no such answer, or too soon after the last drop.
+        """
+        now = self._clock_ms()
+        durations_ms = [
+            entry.costly_ms
+            for entry in self._entries.values()
+            if entry.costly_ms is not None and _asked_before(entry, before_ms)
+        ]
+        if now < self._drop_from_ms or not durations_ms:
+            return False
+        self._drop_from_ms = now + max(MISS_EVERY_MS, MISS_PER_WORK * max(durations_ms))
+        for key, entry in list(self._entries.items()):
+            is_list = entry.costly_ms is not None and _asked_before(entry, before_ms)
+            if is_list or isinstance(entry.outcome, NotFound):
+                del self._entries[key]
+        return True
+
     async def _ask(
         self,
         key: Hashable,
@@ -132,7 +160,8 @@ class AnswerCache:
             took_ms = self._clock_ms() - asked_at_ms if costly else 0
             costly_fresh_ms = min(took_ms * FRESH_PER_WORK, COSTLY_FRESH_MAX_MS)
             stale_ms = STALE_MAX_MS if costly else 0
-            self._store(key, answer, max(fresh_for_ms, costly_fresh_ms), stale_ms)
+            costly_ms = took_ms if costly else None
+            self._store(key, answer, max(fresh_for_ms, costly_fresh_ms), stale_ms, costly_ms)
         return answer
 
     def _store(
@@ -141,6 +170,7 @@ class AnswerCache:
         outcome: Answer[Any] | GatewayError,
         fresh_ms: int,
         stale_ms: int = 0,
+        costly_ms: int | None = None,
     ) -> None:
         if fresh_ms <= 0:
             return  # shared in flight only
@@ -150,7 +180,11 @@ class AnswerCache:
             expired = [key for key, entry in self._entries.items() if entry.stale_until_ms <= now]
             for old in expired:
                 del self._entries[old]
-        self._entries[key] = _Entry(outcome, now + fresh_ms, now + fresh_ms + stale_ms)
+        self._entries[key] = _Entry(outcome, now + fresh_ms, now + fresh_ms + stale_ms, costly_ms)
         self._entries.move_to_end(key)
         while len(self._entries) > self._answers_max:
             self._entries.popitem(last=False)
+
+
+def _asked_before(entry: _Entry, at_ms: int) -> bool:
+    return isinstance(entry.outcome, Answer) and entry.outcome.asked_at_ms < at_ms

@@ -132,7 +132,7 @@ class Cluster:
             self._known.save(self._memory, self.name)
 
     async def _ask(self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs) -> Answer[T]:
-        return await (await self._session()).ask(question, *args, **kwargs)
+        return await (await self._session()).ask_anew(question, *args, **kwargs)
 
     async def _do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await (await self._session()).do(command, *args, **kwargs)

@@ -19,6 +19,7 @@ from console.gateway.engine.cache import AnswerCache
 from console.gateway.engine.errors import (
     ClusterUnreachable,
     GatewayError,
+    NotFound,
     Refused,
     TooSlow,
     Unusable,
@@ -131,6 +132,21 @@ class ClusterSession:
             return await self._within(question, question.run, *args, **kwargs)
 
         return await self.answers.get(key, question.fresh_for_ms, ask, costly=question.costly)
+
+    async def ask_anew(
+        self, question: Question[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer[T]:
+        """Like `ask`; a name that older lists lack is asked for once more, without these lists.
+
+        Another tool may have created the object since. `AnswerCache.drop_lists` limits the rate.
+        """
+        asked_ms = now_ms()
+        try:
+            return await self.ask(question, *args, **kwargs)
+        except NotFound:
+            if not self.answers.drop_lists(asked_ms):
+                raise
+        return await self.ask(question, *args, **kwargs)
 
     async def do(self, command: Command[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a command, then invalidate the cached answers, also after a failure."""

@@ -8,11 +8,13 @@ from console.gateway.engine.answers import Answer, Partial
 from console.gateway.engine.cache import (
     COSTLY_FRESH_MAX_MS,
     FAILURE_FRESH_MS,
+    MISS_EVERY_MS,
+    MISS_PER_WORK,
     STALE_MAX_MS,
     SWEEP_EVERY_MS,
     AnswerCache,
 )
-from console.gateway.engine.errors import GatewayError
+from console.gateway.engine.errors import GatewayError, NotFound
 
 FRESH_MS = 2_000
 
@@ -190,3 +192,45 @@ async def test_answers_that_are_no_longer_fresh_do_not_stay_in_memory() -> None:
     clock.ms += SWEEP_EVERY_MS
     await get(cache, asked, "e")
     assert len(cache) == 1
+
+
+async def test_a_miss_drops_the_lists_and_the_misses_only() -> None:
+    clock = Clock()
+    cache, listed, other, missing = AnswerCache(clock), Asked(), Asked(), Asked()
+    missing.error = NotFound("no such topic")
+    for asked in (listed, other, missing):
+        asked.gate.set()
+    await cache.get("list", FRESH_MS, listed, costly=True)
+    await get(cache, other, "other")
+    with pytest.raises(NotFound):
+        await get(cache, missing, "name")
+    clock.ms += 1
+    assert cache.drop_lists(clock.ms)
+    await cache.get("list", FRESH_MS, listed, costly=True)
+    await get(cache, other, "other")
+    with pytest.raises(NotFound):
+        await get(cache, missing, "name")
+    assert (listed.times, other.times, missing.times) == (2, 1, 2)
+
+
+async def test_misses_drop_the_lists_no_more_often_than_their_requests_allow() -> None:
+    clock = Clock()
+    took_ms = 3 * MISS_EVERY_MS
+
+    class Slow(Asked):
+        async def __call__(self) -> Partial[int]:
+            clock.ms += took_ms
+            return await super().__call__()
+
+    cache, listed = AnswerCache(clock), Slow()
+    listed.gate.set()
+    await cache.get("list", FRESH_MS, listed, costly=True)
+    assert not cache.drop_lists(1_000_000), "the list is as new as the miss"
+    first_ms = clock.ms
+    assert cache.drop_lists(clock.ms)
+    assert not cache.drop_lists(clock.ms), "there is no list any more"
+    await cache.get("list", FRESH_MS, listed, costly=True)
+    clock.ms = first_ms + MISS_PER_WORK * took_ms - 1
+    assert not cache.drop_lists(clock.ms)
+    clock.ms += 1
+    assert cache.drop_lists(clock.ms)

@@ -1,6 +1,6 @@
 """Reading a document of definitions from YAML or JSON.
 
-The text is composed into nodes by the bounded reader of ACL files: no tags, anchors or aliases, a
+The text is composed into nodes by the bounded reader of YAML: no tags, anchors or aliases, a
 maximum depth and a maximum number of nodes. Every fault names its line; an unknown key also the
 nearest known one.
 """
@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from core_broker.auth.acl1.faults import RulesError
-from core_broker.auth.acl1.yaml_nodes import compose, items, line_of, members
 from core_broker.definitions.model import (
     DOCUMENT_BYTES_MAX,
     ENTRY_FIELDS,
@@ -30,6 +28,7 @@ from core_broker.definitions.model import (
     Switch,
     Word,
 )
+from core_broker.yaml_nodes import YamlError, compose, items, line_of, members
 
 #: Maximum number of keys, values, lists and maps: 50 to 100 microseconds and 1 KiB each.
 NODES_MAX: Final = 250_000
@@ -53,7 +52,7 @@ def read(text: str | bytes, more: Collection[str] = ()) -> Document:
         return _document(root, more)
     except UnicodeDecodeError:
         raise DefinitionsError("The document is not UTF-8.") from None
-    except RulesError as fault:
+    except YamlError as fault:
         raise DefinitionsError(str(fault)) from None
 
 
@@ -66,7 +65,7 @@ def _document(root: Node | None, more: Collection[str]) -> Document:
         if key == "format":
             has_format = True
             if _text(node, key) != FORMAT:
-                raise RulesError(f"{line_of(node)}format is not {FORMAT}.")
+                raise YamlError(f"{line_of(node)}format is not {FORMAT}.")
         elif key in KINDS:
             document.objects[key] = _objects(key, node)
         elif key in more:
@@ -80,11 +79,11 @@ def _document(root: Node | None, more: Collection[str]) -> Document:
     return document
 
 
-def unknown_key(node: Node, key: str, place: str, known: Iterable[str]) -> RulesError:
+def unknown_key(node: Node, key: str, place: str, known: Iterable[str]) -> YamlError:
     names = sorted(known)
     near = get_close_matches(key[:TEXT_CHARS_MAX], names, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(names)}."
-    return RulesError(f"{line_of(node)}{place} has no key {key[:80]!r}; {hint}")
+    return YamlError(f"{line_of(node)}{place} has no key {key[:80]!r}; {hint}")
 
 
 def _objects(kind: str, node: Node) -> dict[str, Placement]:
@@ -93,7 +92,7 @@ def _objects(kind: str, node: Node) -> dict[str, Placement]:
     found: dict[str, Placement] = {}
     for name, value in members(node, kind):
         if not name or len(name) > TEXT_CHARS_MAX:
-            raise RulesError(f"{line_of(value)}a name in {kind} is empty or too long.")
+            raise YamlError(f"{line_of(value)}a name in {kind} is empty or too long.")
         found[name] = _placement(kind, name, value)
     return found
 
@@ -106,7 +105,7 @@ def _placement(kind: str, name: str, node: Node) -> Placement:
         broker: _fields(kind, name, value) for broker, value in members(inside[0][1], "brokers")
     }
     if not by_broker or EVERYWHERE in by_broker:
-        raise RulesError(f"{line_of(node)}brokers of {name} names no broker.")
+        raise YamlError(f"{line_of(node)}brokers of {name} names no broker.")
     return by_broker
 
 
@@ -128,18 +127,18 @@ def _value(key: str, node: Node, expected: FieldType) -> Any:
         case Switch():
             if text.lower() in _BOOLEANS:
                 return _BOOLEANS[text.lower()]
-            raise RulesError(f"{line_of(node)}{key} is neither true nor false.")
+            raise YamlError(f"{line_of(node)}{key} is neither true nor false.")
         case Number(low, high):
             digits = text.removeprefix("-")
             if digits.isascii() and digits.isdecimal() and len(digits) <= _DIGITS_MAX:
                 number = int(text)
                 if low <= number <= high:
                     return number
-            raise RulesError(f"{line_of(node)}{key} is no number from {low} to {high}.")
+            raise YamlError(f"{line_of(node)}{key} is no number from {low} to {high}.")
         case Word(words):
             if text in words:
                 return text
-            raise RulesError(f"{line_of(node)}{key} is none of {', '.join(words)}.")
+            raise YamlError(f"{line_of(node)}{key} is none of {', '.join(words)}.")
         case Secret():
             return text
 
@@ -165,9 +164,9 @@ def _entry(name: str, node: Node) -> dict[str, Any]:
             entry[key] = _text(value, key)
     for key in ("resource", "actions"):
         if not entry.get(key):
-            raise RulesError(f"{line_of(node)}an entry of {name} has no {key}.")
+            raise YamlError(f"{line_of(node)}an entry of {name} has no {key}.")
     if entry.setdefault("decision", "Allow") not in {"Allow", "Deny"}:
-        raise RulesError(f"{line_of(node)}decision is neither Allow nor Deny.")
+        raise YamlError(f"{line_of(node)}decision is neither Allow nor Deny.")
     if not entry.get("sourceIps"):
         entry.pop("sourceIps", None)
     return entry
@@ -175,10 +174,10 @@ def _entry(name: str, node: Node) -> dict[str, Any]:
 
 def _text(node: Node, name: str) -> str:
     if not isinstance(node, ScalarNode):
-        raise RulesError(f"{line_of(node)}{name} is a list or map instead of one value.")
+        raise YamlError(f"{line_of(node)}{name} is a list or map instead of one value.")
     text = str(node.value)
     if len(text) > TEXT_CHARS_MAX:
-        raise RulesError(f"{line_of(node)}{name} has more than {TEXT_CHARS_MAX} characters.")
+        raise YamlError(f"{line_of(node)}{name} has more than {TEXT_CHARS_MAX} characters.")
     return text
 
 

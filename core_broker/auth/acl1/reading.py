@@ -11,6 +11,8 @@ line and account, and the whole file is refused. Unknown keys and unknown permis
 RocketMQ 4.9 ignores and reads as DENY, are reported as warnings. Pure.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,7 +30,10 @@ from core_broker.auth.acl1.accounts import (
 from core_broker.auth.acl1.addresses import AddressPattern, parse_pattern
 from core_broker.auth.acl1.faults import RulesError
 from core_broker.auth.acl1.permissions import Perm, is_known_permission, parse_permission
-from core_broker.auth.acl1.yaml_nodes import (
+from core_broker.auth.signature import SigningKey
+from core_broker.remoting.bodies import DataVersion
+from core_broker.yaml_nodes import (
+    YamlError,
     boolean,
     compose,
     integer,
@@ -36,12 +41,9 @@ from core_broker.auth.acl1.yaml_nodes import (
     items,
     key_text,
     line_of,
-    located,
     members,
     raw_text,
 )
-from core_broker.auth.signature import SigningKey
-from core_broker.remoting.bodies import DataVersion
 
 #: Maximum accounts of one file.
 ACCOUNTS_MAX: Final = 10_000
@@ -73,12 +75,19 @@ def read_acl_file(path: str, text: str, loaded_ms: int) -> AclFile:
     reader = _Reader(path, loaded_ms)
     try:
         return reader.read(text)
-    except RulesError as error:
+    except (RulesError, YamlError) as error:
         raise RulesError(f"{path}: {error}") from None
 
 
 def secret_keys(text: str) -> dict[str, str]:
     """The secret key of each account in the text of a readable file. Raises RulesError."""
+    try:
+        return _secret_keys(text)
+    except YamlError as error:
+        raise RulesError(str(error)) from None
+
+
+def _secret_keys(text: str) -> dict[str, str]:
     root = compose(text)
     parts = {} if root is None else dict(members(root, "the file"))
     keys: dict[str, str] = {}
@@ -135,7 +144,7 @@ class _Reader:
         title = f"account {raw_text(name, 'accessKey')}" if name is not None else "an account"
         try:
             return self._account_of(values, node, title)
-        except RulesError as error:
+        except (RulesError, YamlError) as error:
             raise RulesError(f"{title}: {error}") from None
 
     def _account_of(self, values: dict[str, Node], node: Node, title: str) -> Account:
@@ -219,3 +228,12 @@ class _Reader:
     def _warn(self, warning: str) -> None:
         if warning and len(self.warnings) < WARNINGS_MAX:
             self.warnings.append(warning)
+
+
+@contextmanager
+def located(node: Node) -> Iterator[None]:
+    """Put the line of a node before the text of a RulesError."""
+    try:
+        yield
+    except RulesError as error:
+        raise RulesError(f"{line_of(node)}{error}") from None

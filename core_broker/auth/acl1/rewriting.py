@@ -17,8 +17,8 @@ from ruamel.yaml.tag import Tag
 
 from core_broker.auth.acl1.faults import RulesError
 from core_broker.auth.acl1.reading import ACCOUNT_KEYS, ACCOUNTS, DATA_VERSION, WHITE_LIST
-from core_broker.auth.acl1.yaml_nodes import YAML_VERSION, compose
 from core_broker.remoting.bodies import DataVersion
+from core_broker.yaml_nodes import YAML_VERSION, compose
 
 #: Line width of the output, characters; no line is folded.
 _WIDTH = 1 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core_broker.auth.acl1 import yaml_nodes
+from core_broker import yaml_nodes
 from core_broker.auth.acl1.demands import Mode
 from core_broker.auth.acl1.faults import RulesError
 from core_broker.auth.acl1.files import FILE_BYTES_MAX, Acl1Files

@@ -1,13 +1,12 @@
-"""YAML 1.1 as the file format of access control: nodes with their lines, no objects.
+"""YAML 1.1 documents as nodes with their lines, for files of access control and definitions.
 
-A file is read into nodes, never into objects: no tag can create anything. Of the tags only
+A document is read into nodes, never into objects: no tag can create anything. Of the tags only
 `!!org.apache.rocketmq.common.PlainAccessConfig` is accepted, on a map: RocketMQ 5.0 to 5.3.2 write
 the tag. Aliases and merge keys are refused.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from ruamel.yaml import YAML
@@ -15,7 +14,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from core_broker.auth.acl1.faults import RulesError
+from core_broker.errors import GantryError
 
 #: Maximum nesting of a file; the format itself needs 4 levels.
 DEPTH_MAX: Final = 16
@@ -37,6 +36,10 @@ _TRUE = frozenset({"y", "yes", "true", "on"})
 _FALSE = frozenset({"n", "no", "false", "off"})
 
 
+class YamlError(GantryError):
+    """A document, or a value in it, is not valid. The text quotes no secret."""
+
+
 class _BoundedComposer(Composer):
     """Ends at the node after `nodes_max`, before any node more is built."""
 
@@ -51,7 +54,7 @@ class _BoundedComposer(Composer):
         self._nodes += 1
         if self._nodes > self.nodes_max:
             line = self.parser.peek_event().start_mark.line + 1
-            raise RulesError(
+            raise YamlError(
                 f"line {line}: more than {self.nodes_max} keys and values; {self.remedy}."
             )
         return super().compose_node(parent, index)
@@ -68,7 +71,7 @@ def _composer(most: int, advice: str) -> type[Composer]:
 
 
 def compose(text: str, nodes_max: int | None = None, remedy: str = "") -> Node | None:
-    """The root node of a document; None for an empty one. Raises RulesError with the line.
+    """The root node of a document; None for an empty one. Raises YamlError with the line.
 
     `remedy` completes the error of a document with more than `nodes_max` (NODES_MAX) nodes.
     """
@@ -85,13 +88,13 @@ def compose(text: str, nodes_max: int | None = None, remedy: str = "") -> Node |
         # The problem of an alias quotes the alias, which may be an unquoted secret.
         problem = str(error.problem or error.context)
         text = "a value begins with *; quote the value" if "alias" in problem else problem
-        raise RulesError(f"{line}no YAML: {text}") from None
+        raise YamlError(f"{line}no YAML: {text}") from None
     except (LookupError, AssertionError):
         # ruamel looks up the types of a version without a check.
-        raise RulesError("no YAML: the version of %YAML is not supported") from None
+        raise YamlError("no YAML: the version of %YAML is not supported") from None
     except (YAMLError, ValueError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise RulesError(f"no YAML: {reason}") from None
+        raise YamlError(f"no YAML: {reason}") from None
     if root is None or is_null(root):
         return None
     _check(root)
@@ -103,47 +106,38 @@ def line_of(node: Node) -> str:
     return f"line {node.start_mark.line + 1}: "
 
 
-@contextmanager
-def located(node: Node) -> Iterator[None]:
-    """Put the line of a node before the text of a RulesError."""
-    try:
-        yield
-    except RulesError as error:
-        raise RulesError(f"{line_of(node)}{error}") from None
-
-
 def is_null(node: Node) -> bool:
     """Whether the value is missing: empty, `~` or `null`."""
     return isinstance(node, ScalarNode) and _type(node) == "null"
 
 
 def members(node: Node, name: str) -> Iterator[tuple[str, Node]]:
-    """Keys and values of a map, in order. Raises RulesError for another node."""
+    """Keys and values of a map, in order. Raises YamlError for another node."""
     if not isinstance(node, MappingNode):
-        raise RulesError(f"{line_of(node)}{name} is no map of keys and values.")
+        raise YamlError(f"{line_of(node)}{name} is no map of keys and values.")
     seen = set()
     for key, value in node.value:
         if not isinstance(key, ScalarNode) or key.value == "<<":
-            raise RulesError(f"{line_of(key)}a key of {name} is no text.")
+            raise YamlError(f"{line_of(key)}a key of {name} is no text.")
         if key.value in seen:
-            raise RulesError(f"{line_of(key)}{name} has the key {key.value!r} twice.")
+            raise YamlError(f"{line_of(key)}{name} has the key {key.value!r} twice.")
         seen.add(key.value)
         yield key.value, value
 
 
 def items(node: Node, name: str) -> list[Node]:
-    """The items of a list; none for a missing value. Raises RulesError for another node."""
+    """The items of a list; none for a missing value. Raises YamlError for another node."""
     if is_null(node):
         return []
     if not isinstance(node, SequenceNode):
-        raise RulesError(f"{line_of(node)}{name} is no list; write each item after `- `.")
+        raise YamlError(f"{line_of(node)}{name} is no list; write each item after `- `.")
     return list(node.value)
 
 
 def raw_text(node: Node, name: str) -> str:
-    """The text of a value as written. Raises RulesError for a map or list."""
+    """The text of a value as written. Raises YamlError for a map or list."""
     if not isinstance(node, ScalarNode):
-        raise RulesError(f"{line_of(node)}{name} is no text.")
+        raise YamlError(f"{line_of(node)}{name} is no text.")
     return str(node.value)
 
 
@@ -151,7 +145,7 @@ def key_text(node: Node, name: str) -> tuple[str | None, str]:
     """The text of a key as RocketMQ 4.9.8 reads it, and a warning when other versions differ.
 
     Plain digits are the text of the number. Numbers in another notation have no common text in
-    RocketMQ 4 and 5. Raises RulesError for them and for dates: the operator has to quote the value.
+    RocketMQ 4 and 5. Raises YamlError for them and for dates: the operator has to quote the value.
     """
     text = raw_text(node, name)
     kind = _type(node)
@@ -161,27 +155,27 @@ def key_text(node: Node, name: str) -> tuple[str | None, str]:
         return text, ""
     if kind == "bool":
         return text, f"{line_of(node)}{name} is a boolean in YAML; quote the value."
-    raise RulesError(
+    raise YamlError(
         f"{line_of(node)}{name} is read differently by RocketMQ 4 and 5 ({kind} in YAML 1.1); "
         "quote the value."
     )
 
 
 def boolean(node: Node, name: str) -> bool:
-    """A boolean, also in quotes; a missing value is false. Raises RulesError for other texts."""
+    """A boolean, also in quotes; a missing value is false. Raises YamlError for other texts."""
     text = raw_text(node, name).strip().lower()
     if is_null(node) or text in _FALSE:
         return False
     if text in _TRUE:
         return True
-    raise RulesError(f"{line_of(node)}{name} is neither true nor false.")
+    raise YamlError(f"{line_of(node)}{name} is neither true nor false.")
 
 
 def integer(node: Node, name: str) -> int:
-    """A decimal number. Raises RulesError for another text."""
+    """A decimal number. Raises YamlError for another text."""
     text = raw_text(node, name)
     if not _DECIMAL.fullmatch(text) or len(text) > _DIGITS_MAX:
-        raise RulesError(f"{line_of(node)}{name} is no number.")
+        raise YamlError(f"{line_of(node)}{name} is no number.")
     return int(text)
 
 
@@ -193,10 +187,10 @@ def _type(node: Node) -> str:
 def _check(node: Node) -> None:
     """Refuse anchors, hence aliases and endless structures, and all tags but one."""
     if node.anchor is not None:
-        raise RulesError(f"{line_of(node)}anchors and aliases are not supported.")
+        raise YamlError(f"{line_of(node)}anchors and aliases are not supported.")
     tag = str(node.tag)
     if tag not in _TYPES and not (tag == _ACCOUNT_TAG and isinstance(node, MappingNode)):
-        raise RulesError(f"{line_of(node)}the tag {tag[:80]} is not supported.")
+        raise YamlError(f"{line_of(node)}the tag {tag[:80]} is not supported.")
     if isinstance(node, MappingNode):
         for key, value in node.value:
             _check(key)

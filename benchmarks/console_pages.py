@@ -1,7 +1,7 @@
 """The addresses that `make bench-console` measures: every page and every API resource that a GET
 opens, from the URL configuration, and lists with other orders, filters and ranges.
 
-Arguments are names of the big cluster and objects that the API lists. A route whose argument has no
+Arguments are a topic, a group and objects that the API lists. A route whose argument has no
 object there (a job, an alarm, an ACL user) is not measured.
 """
 
@@ -12,38 +12,13 @@ from typing import Any, Final
 
 CLUSTER: Final = "clusters/local"
 API: Final = f"api/v1/{CLUSTER}"
-#: A number with lag and dead letters, whose group has a client: see `big_cluster.py`.
+#: Of the big cluster: a number with lag and dead letters, whose group has a client.
 NUMBER: Final = 30
 TOPIC: Final = f"topic-{NUMBER:05d}"
 GROUP: Final = f"group-{NUMBER:05d}"
 #: Routes that are no list and no page.
 LEFT_OUT: Final = frozenset(
     {"api-topic-tail", "accounts:logout", "set_language", "metrics", "varz"}
-)
-VARIANTS: Final = (
-    f"{CLUSTER}/?range=30d",
-    f"{CLUSTER}/brokers/broker-a/?range=30d",
-    f"{CLUSTER}/topics/{TOPIC}/?range=30d",
-    f"{CLUSTER}/groups/{GROUP}/?range=30d",
-    f"{CLUSTER}/groups/{GROUP}/?range=24h",
-    f"{CLUSTER}/topics/?ordering=-stored",
-    f"{CLUSTER}/topics/?ordering=-in_rate&page=40",
-    f"{CLUSTER}/topics/?q=042&page=2",
-    f"{CLUSTER}/groups/?ordering=-lag&page=3",
-    f"{CLUSTER}/groups/?show=behind",
-    f"{CLUSTER}/messages/?topic={TOPIC}",
-    f"{CLUSTER}/search/?q=00042",
-    f"{API}/topics?ordering=-stored&limit=50",
-    f"{API}/topics?limit=500",
-    f"{API}/groups?ordering=-lag&limit=50",
-    f"{API}/groups?limit=500",
-    f"{API}/clients?limit=50",
-    f"{API}/messages?topic={TOPIC}",
-    f"{API}/search?q=00042",
-    f"{API}/history?metric=lag&group={GROUP}&range=30d",
-    f"{API}/history?metric=produce_rate&topic={TOPIC}&range=30d",
-    f"{API}/history?metric=produce_rate&range=30d",
-    f"{API}/history?metric=lag&group={GROUP}&range=1h",
 )
 #: Pages whose first paint Chromium measures.
 PAINTED: Final = (
@@ -59,7 +34,13 @@ PAINTED: Final = (
 )
 
 
-def pages(home: Path, namesrv_addr: str, ask: Callable[[str], Any]) -> list[str]:
+def pages(
+    home: Path,
+    namesrv_addr: str,
+    ask: Callable[[str], Any],
+    topic: str = TOPIC,
+    group: str = GROUP,
+) -> list[str]:
     """Return the addresses, without the leading slash; `ask` returns the JSON of an API path."""
     # Django reads its settings once, from the environment of this process.
     os.environ |= {"GANTRY_HOME": str(home), "NAMESRV_ADDR": namesrv_addr}
@@ -69,7 +50,7 @@ def pages(home: Path, namesrv_addr: str, ask: Callable[[str], Any]) -> list[str]
     django.setup()
     from tests.support.routes import Route, routes
 
-    arguments = _arguments(ask)
+    arguments = _arguments(ask, topic, group)
 
     def is_measured(route: Route) -> bool:
         return (
@@ -80,17 +61,17 @@ def pages(home: Path, namesrv_addr: str, ask: Callable[[str], Any]) -> list[str]
         )
 
     found = [each.path(arguments).lstrip("/") for each in routes() if is_measured(each)]
-    return list(dict.fromkeys([*found, *VARIANTS]))
+    return list(dict.fromkeys([*found, *variants(topic, group)]))
 
 
-def _arguments(ask: Callable[[str], Any]) -> dict[str, str]:
-    clients = ask(f"{CLUSTER}/groups/{GROUP}/clients")["clients"]
-    messages = ask(f"{CLUSTER}/messages?topic={TOPIC}")["items"]
+def _arguments(ask: Callable[[str], Any], topic: str, group: str) -> dict[str, str]:
+    clients = ask(f"{CLUSTER}/groups/{group}/clients")["clients"]
+    messages = ask(f"{CLUSTER}/messages?topic={topic}")["items"]
     return {
         "cluster": "local",
         "broker": "broker-a",
-        "topic": TOPIC,
-        "group": GROUP,
+        "topic": topic,
+        "group": group,
         "client": clients[0]["client_id"],
         "offset_msg_id": messages[0]["offset_msg_id"],
         "msg_id": messages[0]["msg_id"],
@@ -101,3 +82,32 @@ def _arguments(ask: Callable[[str], Any]) -> dict[str, str]:
         "role": "operator",
         "kind": "ingest",
     }
+
+
+def variants(topic: str, group: str) -> tuple[str, ...]:
+    """Lists and charts with other orders, filters and ranges."""
+    return (
+        f"{CLUSTER}/?range=30d",
+        f"{CLUSTER}/brokers/broker-a/?range=30d",
+        f"{CLUSTER}/topics/{topic}/?range=30d",
+        f"{CLUSTER}/groups/{group}/?range=30d",
+        f"{CLUSTER}/groups/{group}/?range=24h",
+        f"{CLUSTER}/topics/?ordering=-stored",
+        f"{CLUSTER}/topics/?ordering=-in_rate&page=40",
+        f"{CLUSTER}/topics/?q=042&page=2",
+        f"{CLUSTER}/groups/?ordering=-lag&page=3",
+        f"{CLUSTER}/groups/?show=behind",
+        f"{CLUSTER}/messages/?topic={topic}",
+        f"{CLUSTER}/search/?q=00042",
+        f"{API}/topics?ordering=-stored&limit=50",
+        f"{API}/topics?limit=500",
+        f"{API}/groups?ordering=-lag&limit=50",
+        f"{API}/groups?limit=500",
+        f"{API}/clients?limit=50",
+        f"{API}/messages?topic={topic}",
+        f"{API}/search?q=00042",
+        f"{API}/history?metric=lag&group={group}&range=30d",
+        f"{API}/history?metric=produce_rate&topic={topic}&range=30d",
+        f"{API}/history?metric=produce_rate&range=30d",
+        f"{API}/history?metric=lag&group={group}&range=1h",
+    )

@@ -1,6 +1,7 @@
 """Connected clients and producer groups, by API and page."""
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
@@ -113,3 +114,13 @@ def test_a_client_of_several_brokers_is_listed_once() -> None:
     assert (one.accounts, two.accounts) == (("al", "bob"), ())
     assert (one.brokers, one.heartbeat_ms, one.roles) == (("a", "b"), 9, ("consumer", "producer"))
     assert (two.producer_groups, two.roles) == (("q",), ("producer",))
+
+
+@pytest.mark.must_beat(32)
+def test_a_member_of_a_group_shows_its_threads(api: Api, traffic: Traffic) -> None:
+    topic, group = traffic.topic(), traffic.group()
+    with traffic.consumer(group, topic):
+        members = poll(lambda: api.get(f"/groups/{group}/clients")["clients"])
+        path = f"/groups/{group}/clients/{quote(members[0]['client_id'], safe='')}"
+        assert f"pull {topic}@" in str(poll(lambda: api.get(f"{path}?stack=true")["stack"]))
+        assert api.get(path)["stack"] is None

@@ -89,6 +89,7 @@ def test_a_group_without_a_client_is_found_until_a_client_consumes(
         assert poll(lambda: key not in keys(api))
 
 
+@pytest.mark.must_beat(32)
 def test_different_tags_in_one_group_are_found(api: Api, traffic: Traffic) -> None:
     topic, group = traffic.topic("tags"), traffic.group("mixed")
     key = f"subscription-conflict/group/{group}"

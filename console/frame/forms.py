@@ -51,8 +51,10 @@ class BrokersForm(TablerForm):
 
 
 class TypedNameForm(TablerForm):
-    """Confirms a deletion by the typed name of the object; carries the etag of the object."""
+    """Confirms a change by the typed name of the object; carries the etag of the object."""
 
+    #: Error text for another name.
+    refusal: Any = _("This is not the name. Nothing was deleted.")
     typed_name = forms.CharField(label=_("Type the name to confirm"), required=False)
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
 
@@ -64,5 +66,5 @@ class TypedNameForm(TablerForm):
     def clean_typed_name(self) -> str:
         typed: str = self.cleaned_data["typed_name"]
         if typed != self.expected:
-            raise ValidationError(_("This is not the name. Nothing was deleted."))
+            raise ValidationError(self.refusal)
         return typed

@@ -227,6 +227,7 @@ class Broker:
             self._metrics.source(self._slave_metrics)
         if manager is not None:
             self.readiness.check("role", lambda: manager.problem)
+            self._metrics.source(manager.families)
         if self._parts.replication is not None:
             self._metrics.source(partial(master_families, self._parts.replication))
 

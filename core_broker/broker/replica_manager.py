@@ -10,7 +10,7 @@ Compatible with RocketMQ 5.3.3's ReplicasManager.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 from core_broker.broker.broker_identity import Application, BrokerIdentity
@@ -20,6 +20,7 @@ from core_broker.broker.sync_state_reports import SyncStateReports
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.ha.master import monotonic_ms
 from core_broker.ha.switch_replication import SwitchReplication
+from core_broker.monitoring.metrics import Family
 from core_broker.processors.context import BrokerContext
 from core_broker.remoting.bodies import decode_body
 from core_broker.remoting.bodies.replicas import SyncStateSet
@@ -38,6 +39,8 @@ from core_broker.remoting.headers.controller import (
     RegisterBrokerToControllerRequestHeader,
 )
 
+#: Names of the roles.
+FENCED, SLAVE, MASTER = ROLES = ("fenced", "slave", "master")
 #: Pause after a failed request, seconds.
 RETRY_S = 0.5
 #: Epochs in /varz.
@@ -91,7 +94,7 @@ class ReplicaManager:
     def varz(self) -> dict[str, Any]:
         """Return role, master and sync-state set for /varz."""
         current, states = self.roles.current, self._replication.states
-        role = "fenced" if current is None else "slave" if states is None else "master"
+        role = FENCED if current is None else SLAVE if states is None else MASTER
         epochs = self._ctx.store.epochs.cache.entries(self._ctx.store.max_offset_physical)
         return {
             "role": role,
@@ -106,6 +109,23 @@ class ReplicaManager:
             "role_changes": self.roles.changes,
             "controller": self._controllers.leader,
         }
+
+    def families(self) -> Iterator[Family]:
+        """Yield the metrics of the role; those of the sync-state set only on the master."""
+        found = self.varz()
+        yield Family(
+            "rocketmq_replica_role",
+            [({"role": role}, float(role == found["role"])) for role in ROLES],
+        )
+        yield Family("rocketmq_replica_epoch", [({}, found["epoch"])])
+        yield Family("rocketmq_replica_confirm_offset", [({}, found["confirm_offset"])])
+        if found["role"] == MASTER:
+            size = len(found["sync_state_set"])
+            yield Family("rocketmq_replica_sync_state_set_size", [({}, size)])
+            set_epoch = found["sync_state_set_epoch"]
+            yield Family("rocketmq_replica_sync_state_set_epoch", [({}, set_epoch)])
+        yield Family("rocketmq_replica_role_changes_total", [({}, found["role_changes"])])
+        yield Family("rocketmq_replica_elections_won_total", [({}, self.roles.elections_won)])
 
     # -- the loop --
 

@@ -69,6 +69,8 @@ class RoleChanges:
         self.follower: Follower | None = None
         #: Number of role changes since the start.
         self.changes = 0
+        #: Number of times this broker became the master since the start.
+        self.elections_won = 0
         self._parts = parts
         self._services: list[asyncio.Task[None]] = []
         self._is_registered = False
@@ -107,6 +109,7 @@ class RoleChanges:
         loop = asyncio.get_running_loop()
         for work in (parts.delays.run(), parts.checks.run()):
             self._services.append(loop.create_task(work))
+        self.elections_won += 1
         self._entered(mastership)
         log.warning(
             "This broker is the master of %s in epoch %d, from offset %d on",

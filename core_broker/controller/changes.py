@@ -55,6 +55,8 @@ class Changes:
         self._is_closed = False
         #: Finished elections by the name of their code.
         self.elections: Counter[str] = Counter()
+        #: Elections that replaced a master by another broker.
+        self.failovers = 0
 
     async def apply_broker_id(self, command: ApplyBrokerId) -> Outcome:
         """Assign a broker id."""
@@ -91,6 +93,8 @@ class Changes:
                 _version(found),
             )
 
+        before = self._replicas.get(name)
+        old_id = None if before is None else before.master_id
         outcome = await self._at_present_version(name, command)
         self.elections[Code(outcome.code).name] += 1
         elected = outcome.broker_set
@@ -99,6 +103,7 @@ class Changes:
                 "%s has the master %s (%s) in epoch %d",
                 *(name, elected.master_id, elected.master_address, elected.master_epoch),
             )
+            self.failovers += old_id not in (None, elected.master_id)
             if self._settings().notify_broker_role_changed:
                 self._role_changes.tell(elected, self._alive_ids(elected))
         return outcome

@@ -205,6 +205,11 @@ class Controller:
             "rocketmq_controller_election_total",
             [({"election_result": k}, n) for k, n in elections],
         )
+        yield Family("rocketmq_controller_failovers_total", [({}, self.changes.failovers)])
+        sets = list(self.replicas)
+        lost = sum(each.master_id is None for each in sets)
+        yield Family("rocketmq_controller_broker_sets", [({}, len(sets))])
+        yield Family("rocketmq_controller_broker_sets_without_master", [({}, lost)])
         yield self._service.request_family("rocketmq_controller_request_total")
         yield from raft_families(self.member.status())
 

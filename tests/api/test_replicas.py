@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
 from console.audit.models import AuditRow
@@ -16,7 +18,8 @@ from console.services.replicas import watching
 from console.services.replicas.models import Cause, RoleChange, WatchSpan
 from tests.api.conftest import Api, browser
 from tests.api.traffic import poll
-from tests.support.replica_set import BROKER_NAME, ReplicaSet
+from tests.support.cluster import Program
+from tests.support.replica_set import BROKER_NAME, SIDE_PORT, ReplicaSet
 
 SETS = "/replica-sets"
 ONE = f"{SETS}/{BROKER_NAME}"
@@ -170,6 +173,59 @@ def test_only_administrators_elect_and_never_in_a_read_only_cluster(
     assert (answer.status_code, answer.json()["code"]) == (403, "read_only")
     assert "/elect/" not in browser(staff).get(PAGE).content.decode()
     assert in_sync(call)["master_epoch"] == found["master_epoch"]
+
+
+def test_metrics_of_roles_and_elections(call: Api, trio: ReplicaSet) -> None:
+    master = in_sync(call)["replicas"][0]
+    for replica in trio.replicas:
+        found = metrics_of(replica.program)
+        role = "master" if replica.addr == master["addr"] else "slave"
+        assert {name for name, value in found["rocketmq_replica_role"].items() if value} == {role}
+        assert found["rocketmq_replica_epoch"][""] == master["epochs"][-1]["number"]
+        sizes = found.get("rocketmq_replica_sync_state_set_size", {})
+        assert sizes == ({"": 3} if role == "master" else {})
+        won = found["rocketmq_replica_elections_won_total"][""]
+        assert won >= 1 if role == "master" else won >= 0
+    controller = metrics_of(trio.controllers[0][0])
+    assert controller["rocketmq_controller_broker_sets"] == {"": 1}
+    assert controller["rocketmq_controller_broker_sets_without_master"] == {"": 0}
+    assert "rocketmq_controller_failovers_total" in controller
+
+
+def metrics_of(program: Program) -> dict[str, dict[str, float]]:
+    """Return values by metric and by the label `role`, without labels that all metrics have."""
+    with urlopen(f"http://127.0.0.1:{program.port(SIDE_PORT)}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for one in family.samples:
+            found.setdefault(one.name, {})[one.labels.get("role", "")] = one.value
+    return found
+
+
+def test_controllers_without_a_leader_are_a_finding(call: Api, trio: ReplicaSet) -> None:
+    found = in_sync(call)
+    program, values = trio.controllers[0]
+    program.kill()
+
+    def lost() -> Any:
+        (group,) = call.get("/controllers")["items"]
+        return group if group["leader"] is None and group["controllers"][0]["failure"] else None
+
+    poll(lost)
+    now: Any = poll(lambda: (one := call.get(ONE)["replica_set"])["master_epoch"] is None and one)
+    assert now["has_master"], "the master needs no controller"
+    refused = call("post", f"{ONE}/election", {"id": slave_of(found)["id"]})
+    assert (refused.status_code, "majority" in refused.json()["detail"]) == (409, True)
+    rules = {"controllers-without-quorum", "controller-down"}
+    listed = poll(lambda: (all_ := call.get("/findings"))["total"] and all_)["items"]
+    assert rules <= {one["rule"] for one in listed}
+    urls = {one["url"] for one in listed if one["object"]["kind"] == "controller"}
+    assert urls == {PAGE}
+    assert "no-leader" in browser(User.objects.get(username="staff")).get(PAGE).content.decode()
+    program.begin(values)
+    program.wait_ready()
+    assert in_sync(call)["master_epoch"] >= found["master_epoch"]
 
 
 def test_a_lost_master_is_seen_with_its_cause(call: Api, trio: ReplicaSet) -> None:

@@ -12,6 +12,7 @@ from console.gateway.groups.metrics import GroupMetrics
 from console.gateway.groups.progress import GroupQueue
 from console.gateway.health.members import GroupDiagnosis, Member
 from console.gateway.health.snapshot import Measured, Part, Runtime, Snapshot
+from console.gateway.replicas.model import ReplicaSets
 from console.gateway.topics.listing import TopicRow
 from console.gateway.topics.metrics import TopicMetrics
 from console.services.findings.finding import Finding, NotChecked
@@ -115,6 +116,7 @@ def snapshot(**parts: Any) -> Snapshot:
         "name_servers": Part((NameServer("10.0.0.9:9876", {}, None),)),
         "settings": settings(autoCreateTopicEnable={"broker-a": "false"}),
         "replication": Part({}),
+        "replica_sets": Part(ReplicaSets((), ())),
         "topics": Part((topic(),)),
         "topic_metrics": measured({"orders": topic_metrics()}),
         "groups": Part((group(),)),

@@ -1,7 +1,7 @@
 """The snapshot of a cluster: everything that the health rules read, with the missing parts named.
 
-Requests per snapshot: with Gantry brokers, up to nine per broker process, whatever the number of
-topics and groups. Other brokers report one topic or group per request: the snapshot requests
+Requests per snapshot: with Gantry brokers, up to thirteen per broker process, whatever the number
+of topics and groups. Other brokers report one topic or group per request: the snapshot requests
 TOPICS_ASKED_MAX topics and GROUPS_ASKED_MAX groups, and `left_out` counts the rest.
 """
 
@@ -24,6 +24,8 @@ from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import GroupRow, group_rows
 from console.gateway.groups.metrics import GroupMetrics, bulk_group_metrics, metrics_of_groups
 from console.gateway.inventory import INVENTORY_DEADLINE_MS
+from console.gateway.replicas.listing import replica_sets
+from console.gateway.replicas.model import ReplicaSets
 from console.gateway.topics.listing import TopicRow, topic_rows
 from console.gateway.topics.metrics import TopicMetrics, bulk_topic_metrics, metrics_of_topics
 from core_broker.remoting.bodies import HARuntimeInfo
@@ -76,6 +78,7 @@ class Snapshot:
     name_servers: Part[tuple[NameServer, ...]]
     settings: Part[ClusterSettings]
     replication: Part[Mapping[str, HARuntimeInfo]]
+    replica_sets: Part[ReplicaSets]
     topics: Part[tuple[TopicRow, ...]]
     topic_metrics: Part[Measured[TopicMetrics]]
     groups: Part[tuple[GroupRow, ...]]
@@ -95,6 +98,7 @@ async def health_snapshot(session: ClusterSession) -> Partial[Snapshot]:
             name_servers=await _part(session, name_servers),
             settings=await _part(session, broker_settings),
             replication=await _part(session, _replication),
+            replica_sets=await _part(session, replica_sets),
             topics=topics,
             topic_metrics=await _part(session, _topic_metrics),
             groups=groups,

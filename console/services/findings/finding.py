@@ -10,8 +10,10 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 #: Kinds of objects. `setting` is a key of the brokers' settings.
-ObjectKind = Literal["group", "topic", "broker", "name-server", "setting"]
-KINDS: tuple[ObjectKind, ...] = ("group", "topic", "broker", "name-server", "setting")
+ObjectKind = Literal["group", "topic", "broker", "name-server", "controller", "setting"]
+KINDS: tuple[ObjectKind, ...] = (
+    *("group", "topic", "broker", "name-server", "controller", "setting"),
+)
 #: Maximum number of findings of one rule in a report; the rest is counted.
 FINDINGS_PER_RULE_MAX = 200
 #: Maximum number of reasons of one rule in a report.
@@ -19,8 +21,9 @@ REASONS_MAX = 20
 
 
 class Severity(StrEnum):
-    """`critical`: messages are not delivered, or a broker is down. `warning`: will become so
-    without action. `advice`: a risk; a cluster with advice only is healthy."""
+    """`critical`: messages are not delivered, a broker is down, or no failover is possible.
+    `warning`: will become so without action. `advice`: a risk; a cluster with advice only is
+    healthy."""
 
     CRITICAL = "critical"
     WARNING = "warning"

@@ -22,6 +22,7 @@ KIND_TITLES: Mapping[str, Any] = {
     "topic": _("Topic"),
     "broker": _("Broker"),
     "name-server": _("Name server"),
+    "controller": _("Controller"),
     "setting": _("Setting"),
 }
 VERDICTS: Mapping[str, Any] = {
@@ -31,7 +32,10 @@ VERDICTS: Mapping[str, Any] = {
     Verdict.HEALTHY: _("Healthy"),
 }
 #: Rules whose remedy is on another page than the page of the object: URL name and parameter.
-REMEDIES: Mapping[str, tuple[str, str]] = {"dead-letters-growing": ("deadletters:group", "group")}
+REMEDIES: Mapping[str, tuple[str, str]] = {
+    "dead-letters-growing": ("deadletters:group", "group"),
+    "replica-set-without-master": ("replicas:set", "broker"),
+}
 PAGES: Mapping[str, tuple[str, str]] = {
     "group": ("groups:detail", "group"),
     "topic": ("topics:detail", "topic"),
@@ -100,6 +104,8 @@ def page_of(cluster: str, target: Target) -> str:
         broker = name if is_slave else target.name
         url = reverse("clusters:broker", kwargs={"cluster": cluster, "broker": broker})
         return f"{url}?{urlencode({'id': number})}" if is_slave else url
+    if target.kind == "controller":
+        return reverse("replicas:list", kwargs={"cluster": cluster})
     if target.kind == "setting":
         url = reverse("clusters:settings", kwargs={"cluster": cluster})
         return f"{url}?{urlencode({'q': target.name})}"

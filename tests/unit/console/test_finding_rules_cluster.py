@@ -2,11 +2,21 @@
 could not check."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from console.gateway.brokers.listing import NameServer
+from console.gateway.engine.known_brokers import BrokerRef
 from console.gateway.health.snapshot import Part, Snapshot
+from console.gateway.replicas.model import (
+    CONTROLLER,
+    Controller,
+    ControllerGroup,
+    Replica,
+    ReplicaSet,
+    ReplicaSets,
+)
 from console.services.findings.finding import Finding, Severity, Target
 from console.services.findings.rules import RULES, brokers, replication, settings, topics
 from console.services.findings.rules.brokers import DAY_MS, disk_of
@@ -38,8 +48,9 @@ def test_a_healthy_cluster_has_no_finding() -> None:
 
 def test_a_cluster_without_answers_is_not_healthy() -> None:
     parts = ("brokers", "runtimes", "name_servers", "settings", "replication", "topics")
+    sets = ("replica_sets",)
     metrics = ("topic_metrics", "groups", "group_metrics")
-    lost = snapshot(**dict.fromkeys((*parts, *metrics), Part(None, (given.LOST,))))
+    lost = snapshot(**dict.fromkeys((*parts, *sets, *metrics), Part(None, (given.LOST,))))
     for rule in RULES:
         findings, missing = given.run(rule, evidence(lost, waiting=1))
         assert findings == []
@@ -185,6 +196,60 @@ def test_a_slave_behind_its_master() -> None:
     one = finding(replication.replica_behind, evidence(found, replica_mb=64))
     assert one.values["behind_bytes"] == 65 * 2**20
     assert passes(replication.replica_behind, evidence(found, replica_mb=65))
+
+
+def replica_state(*, master_up: bool = True, leads: bool = True, second_up: bool = True) -> Any:
+    def replica(number: int, role: Any, state: Any) -> Replica:
+        ref = BrokerRef("broker-a", number, f"10.0.0.{number}:10911")
+        values = (None, None, None, True, True, 1)
+        return Replica(ref, number, role, state, *values)
+
+    role: Any = "leader" if leads else "follower"
+    controllers = (
+        Controller("10.0.0.1:9878", "n0", role, None, None),
+        Controller("10.0.0.2:9878", None, "unknown", None, None if second_up else "refused"),
+    )
+    replicas = (replica(1, "master", "up" if master_up else "down"), replica(2, "slave", "up"))
+    found = ReplicaSet("broker-a", "C1", "controllers", replicas)
+    return ReplicaSets((ControllerGroup(controllers, ("broker-a",)),), (found,))
+
+
+def test_a_replica_set_needs_a_master() -> None:
+    rule = replication.replica_set_without_master
+    assert passes(rule, evidence(snapshot(replica_sets=Part(replica_state()))))
+    lost = replica_state(master_up=False)
+    one = finding(rule, evidence(snapshot(replica_sets=Part(lost))))
+    assert (one.severity, one.target) == (Severity.CRITICAL, BROKER_A)
+    assert "1 of 2" in str(one.text)
+    single = ReplicaSets((), (replace(lost.sets[0], mode="single"),))
+    assert passes(rule, evidence(snapshot(replica_sets=Part(single)))), "broker-down says it"
+
+
+def test_controllers_need_a_leader_and_answer() -> None:
+    quorum, down = replication.controllers_without_quorum, replication.controller_down
+    healthy = evidence(snapshot(replica_sets=Part(replica_state())))
+    assert passes(quorum, healthy)
+    assert passes(down, healthy)
+    failed = replace(given.LOST, broker=CONTROLLER)
+    state = replica_state(leads=False, second_up=False)
+    lost = evidence(snapshot(replica_sets=Part(state, (failed,))))
+    one = finding(quorum, lost)
+    assert (one.severity, one.target.kind) == (Severity.CRITICAL, "controller")
+    assert one.related == (BROKER_A,)
+    one = finding(down, lost)
+    assert (one.severity, one.target.name) == (Severity.WARNING, "10.0.0.2:9878")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        replication.replica_set_without_master,
+        replication.controllers_without_quorum,
+        replication.controller_down,
+    ],
+)
+def test_unknown_replica_sets_are_not_checked(rule: Rule) -> None:
+    assert reasons(rule, evidence(snapshot(replica_sets=Part(None, (given.LOST,)))))
 
 
 def test_different_settings_of_brokers_are_advice() -> None:

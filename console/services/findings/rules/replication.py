@@ -1,9 +1,10 @@
-"""Rules about master and slaves: missing slaves, slaves behind their master."""
+"""Rules about replicas: missing slaves, slaves behind, sets without master, controllers."""
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.frame import formats
+from console.gateway.replicas.model import CONTROLLER
 from console.services.findings.finding import Finding, Severity, Target
 from console.services.findings.rules.rule import Evidence, Results, gaps, rule
 
@@ -77,3 +78,79 @@ def replica_behind(evidence: Evidence) -> Results:
                 _("Check network and disk of the slave."),
                 {"behind_bytes": behind, "threshold_bytes": limit_bytes},
             )
+
+
+@rule("replica-set-without-master", _("Each replica set has a master"))
+def replica_set_without_master(evidence: Evidence) -> Results:
+    """A set of several replicas, or with controllers, of which no master answers: the set accepts
+    no messages."""
+    yield from gaps(evidence.snapshot.replica_sets)
+    state = evidence.snapshot.replica_sets.value
+    for found in () if state is None else state.sets:
+        if found.mode == "single" or found.has_master:
+            continue
+        up = sum(one.state != "down" for one in found.replicas)
+        yield Finding(
+            "replica-set-without-master",
+            Severity.CRITICAL,
+            Target("broker", found.name),
+            format_lazy(
+                _("No master answers; running replicas: {up} of {count}. Sends are refused."),
+                up=up,
+                count=len(found.replicas),
+            ),
+            _("Start the master, or another member of the sync-state set.")
+            if found.mode == "controllers"
+            else _("Start the master: without controllers, no slave takes its place."),
+            {"running": up, "replicas": len(found.replicas), "master_epoch": found.master_epoch},
+        )
+
+
+@rule("controllers-without-quorum", _("Controllers have a leader"))
+def controllers_without_quorum(evidence: Evidence) -> Results:
+    """A group of controllers of which none leads: masters go on, and no master is replaced."""
+    yield from _unknown_controllers(evidence)
+    state = evidence.snapshot.replica_sets.value
+    for group in () if state is None else state.groups:
+        if group.leader is None:
+            yield Finding(
+                "controllers-without-quorum",
+                Severity.CRITICAL,
+                Target("controller", group.name),
+                format_lazy(
+                    _("The controllers have no leader; answering: {up} of {count}."),
+                    up=len(group.controllers) - len(group.down),
+                    count=len(group.controllers),
+                ),
+                _("Start controllers until a majority runs. Until then no failover is possible."),
+                {
+                    "controllers": list(group.addrs),
+                    "down": [one.addr for one in group.down],
+                    "broker_names": list(group.broker_names),
+                },
+                related=tuple(Target("broker", name) for name in group.broker_names),
+            )
+
+
+@rule("controller-down", _("All controllers answer"))
+def controller_down(evidence: Evidence) -> Results:
+    """A controller that the brokers' settings name does not answer."""
+    yield from _unknown_controllers(evidence)
+    state = evidence.snapshot.replica_sets.value
+    for group in () if state is None else state.groups:
+        for one in group.down:
+            yield Finding(
+                "controller-down",
+                Severity.WARNING,
+                Target("controller", one.addr),
+                format_lazy(_("The controller does not answer: {reason}"), reason=one.failure),
+                _("Start the controller, or correct controllerAddr of the brokers."),
+                {"reason": one.failure, "broker_names": list(group.broker_names)},
+            )
+
+
+def _unknown_controllers(evidence: Evidence) -> Results:
+    """Report missing evidence, except controllers without an answer: these are findings."""
+    for gap in gaps(evidence.snapshot.replica_sets):
+        if gap.where != CONTROLLER:
+            yield gap

@@ -89,6 +89,7 @@ AREAS = [
     "console.areas.deadletters",
     "console.areas.pending",
     "console.areas.traces",
+    "console.services.schemas",
     "console.services.search",
     "console.services.analytics",
     "console.services.history",

@@ -124,7 +124,7 @@ class DeadLetterList(ClusterResource):
         wanted = filter_of(self.cluster.name, group, read_filter(params))
         answer = self.cluster.ask(search, group, wanted, params.get("cursor") or None, limit)
         page = answer.value
-        found = states.dead_letters(self.cluster.name, page.rows)
+        found = states.dead_letters(self.cluster, page.rows)
         return Response(
             {
                 "items": serializers.DeadLetterSerializer(found, many=True).data,

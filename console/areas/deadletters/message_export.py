@@ -51,7 +51,7 @@ def _pieces(
         yield csv_line(COLUMNS).encode()
     count = 0
     while True:
-        for letter in dead_letters(cluster.name, page.rows):
+        for letter in dead_letters(cluster, page.rows):
             if count >= EXPORT_DEAD_LETTERS_MAX:
                 return
             count += 1

@@ -20,6 +20,7 @@ from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
 from console.gateway.dead_letters.summary import dead_letters_by_id
 from console.gateway.messages.stored import MessageRef
 from console.services.exports.tables import batched
+from console.services.schemas.stored import decoder_for
 
 #: Maximum ids that a filter by state passes to the search.
 STATE_IDS_MAX = 10_000
@@ -60,16 +61,17 @@ class DeadLetter:
         return None if self.discard is None else self.discard.at_ms
 
 
-def dead_letters(cluster: str, refs: Iterable[MessageRef]) -> list[DeadLetter]:
+def dead_letters(cluster: Cluster, refs: Iterable[MessageRef]) -> list[DeadLetter]:
     """Dead letters with their ledger rows."""
     shown = list(refs)
     names = [each.message.offset_msg_id for each in shown]
-    resent = {row.offset_msg_id: row for row in resends_of(cluster, names)}
-    discarded = discards_of(cluster, names)
+    resent = {row.offset_msg_id: row for row in resends_of(cluster.name, names)}
+    discarded = discards_of(cluster.name, names)
+    decoder = decoder_for(cluster)
     return [
         DeadLetter(
             each,
-            preview(each.message),
+            preview(each.message, decoder),
             origin_topic(each.message),
             resent.get(each.message.offset_msg_id),
             discarded.get(each.message.offset_msg_id),

@@ -40,6 +40,7 @@ from console.gateway.dead_letters.search import DeadLetterFilter, search
 from console.gateway.groups.members import clients_of, group_clients
 from console.gateway.messages.paging import CursorError
 from console.gateway.traces.journey import Journey, journey
+from console.services.schemas.stored import decoder_for
 from core_broker.message.properties import PROPERTY_ORIGIN_MESSAGE_ID
 from core_broker.message.topics import dlq_topic
 
@@ -121,7 +122,7 @@ class DeadLetterListPage(ClusterPage):
             why=self.cluster.ask(newest_cause, group).value,
             members=self.cluster.ask(group_clients, group).value,
             answer=answer,
-            letters=dead_letters(self.cluster.name, answer.value.rows),
+            letters=dead_letters(self.cluster, answer.value.rows),
             form=ResendForm(ids=[]),
             filter_form=form,
             is_filtered=bool(query),
@@ -159,7 +160,7 @@ class DeadLetterPage(ClusterPage):
 
     def show_dead_letter(self, ref: Any, group: str, edit: EditForm, **more: Any) -> HttpResponse:
         message, name = ref.message, self.cluster.name
-        body = view_body(message, self.request.GET.get("form", ""))
+        body = view_body(message, self.request.GET.get("form", ""), decoder_for(self.cluster))
         origin = origin_topic(message)
         return self.show(
             title=message.msg_id,

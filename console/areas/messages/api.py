@@ -24,6 +24,7 @@ from console.gateway.messages.browse import PAGE_MESSAGES_MAX, browse
 from console.gateway.messages.filters import BodyTest, FilterError, MessageFilter
 from console.gateway.messages.lookup import Index, find
 from console.gateway.messages.stored import MessageRef, view
+from console.services.schemas.stored import decoder_for
 
 BODY_FORMS = ["json", "xml", "text", "hex", "base64"]
 
@@ -54,11 +55,17 @@ class BodySerializer(serializers.Serializer[Any]):
     size_bytes = serializers.IntegerField()
     shown_bytes = serializers.IntegerField()
     compression = serializers.CharField(help_text="Compression of the stored body; empty for none.")
-    encoding = serializers.CharField(help_text="Text encoding; `binary` for bodies without text.")
+    encoding = serializers.CharField(
+        help_text="Text encoding, or format and type of a body with a schema; `binary` for other "
+        "bodies without text."
+    )
     sha256 = serializers.CharField(
         help_text="SHA-256 of the complete body, as returned by `/body`; empty when masked."
     )
     problem = serializers.CharField()
+    misfit = serializers.CharField(
+        help_text="Why the body does not fit the schema of its topic; empty without a schema."
+    )
 
 
 class MessageSerializer(MessageRowSerializer):
@@ -76,7 +83,8 @@ class MessageSerializer(MessageRowSerializer):
 
     @extend_schema(responses=BodySerializer)
     def get_body(self, ref: MessageRef) -> dict[str, Any]:
-        shown = view_body(ref.message, self.context.get("form", ""))
+        form, decoder = self.context.get("form", ""), self.context["decoder"]
+        shown = view_body(ref.message, form, decoder)
         return dict(BodySerializer(replace(shown, sha256="") if ref.masked else shown).data)
 
 
@@ -153,7 +161,7 @@ class MessageList(ClusterResource):
             params.get("cursor") or None,
             read_limit(params.get("limit"), PAGE_MESSAGES_MAX),
             optional(params.get("queue"), "queue", QUEUE_CHARS_MAX),
-            filter_from(params),
+            filter_from(params).decoding(decoder_for(self.cluster)),
         )
         page = answer.value
         return Response(
@@ -210,7 +218,7 @@ class MessageOne(ClusterResource):
         ref = found_message(answer, offset_msg_id)
         check_may(request, Need.READ, Target("messages", cluster, ref.message.topic))
         form = request.query_params.get("form", "")
-        context = {"form": form if form in BODY_FORMS else ""}
+        context = {"form": form if form in BODY_FORMS else "", "decoder": decoder_for(self.cluster)}
         body = MessageSerializer(ref, context=context).data
         return Response({**body, **told_with(answer)})
 

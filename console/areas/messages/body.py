@@ -1,7 +1,8 @@
 """Presentation of a message body: JSON, XML, text, hex or Base64, with encoding and truncation.
 
-A body is shown as text only if the bytes decode to text without control characters: UTF-8, or
-UTF-16 with a byte order mark.
+A body with a schema is shown as JSON; when the body does not fit the schema, in hex, with the
+reason. Without a schema, a body is shown as text only if the bytes decode to text without control
+characters: UTF-8, or UTF-16 with a byte order mark.
 """
 
 import base64
@@ -15,6 +16,7 @@ import msgspec
 from django.utils.safestring import SafeString
 
 from console.areas.messages import json_tree, xml_text
+from console.gateway.messages.schemas.decoder import NO_DECODER, Decoded, Decoder
 from core_broker.errors import ProtocolError
 from core_broker.message import sysflag
 from core_broker.message.model import MessageExt
@@ -45,6 +47,10 @@ class BodyForm(StrEnum):
     BASE64 = "base64"
 
 
+#: Forms of every body.
+ALWAYS = (BodyForm.HEX, BodyForm.BASE64)
+
+
 @dataclass(frozen=True, slots=True)
 class BodyView:
     """A body for display. `forms` are the lossless forms, best form first."""
@@ -59,6 +65,8 @@ class BodyView:
     #: Digest of the complete body as sent, equal to the digest of the downloaded file.
     sha256: str
     problem: str = ""
+    #: Why the body does not fit the schema of the topic.
+    misfit: str = ""
     tree: SafeString | str = ""
     tree_is_cut: bool = False
 
@@ -67,14 +75,14 @@ class BodyView:
         return self.shown_bytes < self.size_bytes
 
 
-def view_body(message: MessageExt, form: str = "") -> BodyView:
+def view_body(message: MessageExt, form: str = "", decoder: Decoder = NO_DECODER) -> BodyView:
     """The body in the requested form; in the best form if the requested form is not lossless."""
     body, compression, problem = sent_body(message)
-    text, encoding = text_of(body)
-    forms = forms_of(body, text)
+    decoded = decoder.decode(message)
+    text, encoding, forms = _read(body, decoded)
     chosen = BodyForm(form) if form in forms else next(name for name in forms if name != "tree")
     tree, is_cut = json_tree.draw(json_tree.parse(text or "")) if chosen == "tree" else ("", False)
-    shown, shown_bytes = _shown(chosen, body, text or "")
+    shown, shown_bytes = _shown(chosen, body, text or "", is_decoded=decoded is not None)
     return BodyView(
         form=chosen,
         forms=forms,
@@ -85,9 +93,21 @@ def view_body(message: MessageExt, form: str = "") -> BodyView:
         encoding=encoding,
         sha256=hashlib.sha256(body).hexdigest(),
         problem=problem,
+        misfit="" if decoded is None else decoded.misfit,
         tree=tree,
         tree_is_cut=is_cut,
     )
+
+
+def _read(body: bytes, decoded: Decoded | None) -> tuple[str | None, str, tuple[BodyForm, ...]]:
+    """The text of a body, the name of the encoding and the forms."""
+    if decoded is None:
+        text, encoding = text_of(body)
+        return text, encoding, forms_of(body, text)
+    if decoded.misfit:
+        return None, decoded.label, ALWAYS
+    json = (BodyForm.JSON,) if len(decoded.text) <= TEXT_BYTES_MAX else ()
+    return decoded.text, decoded.label, (BodyForm.TREE, *json, *ALWAYS)
 
 
 def sent_body(message: MessageExt) -> tuple[bytes, str, str]:
@@ -118,16 +138,15 @@ def text_of(body: bytes) -> tuple[str | None, str]:
 
 def forms_of(body: bytes, text: str | None) -> tuple[BodyForm, ...]:
     """The lossless forms of a body, best form first."""
-    always = (BodyForm.HEX, BodyForm.BASE64)
     if text is None:
-        return always
+        return ALWAYS
     start = text.lstrip()[:1]
     if start in ("{", "[") and _is_json(text) and len(body) <= TREE_BYTES_MAX:
         json = (BodyForm.JSON,) if len(body) <= TEXT_BYTES_MAX else ()
-        return (BodyForm.TREE, *json, BodyForm.TEXT, *always)
+        return (BodyForm.TREE, *json, BodyForm.TEXT, *ALWAYS)
     if start == "<" and len(body) <= TEXT_BYTES_MAX and _is_xml(text):
-        return (BodyForm.XML, BodyForm.TEXT, *always)
-    return (BodyForm.TEXT, *always)
+        return (BodyForm.XML, BodyForm.TEXT, *ALWAYS)
+    return (BodyForm.TEXT, *ALWAYS)
 
 
 def _is_json(text: str) -> bool:
@@ -160,22 +179,30 @@ def _is_clean(text: str) -> bool:
     return _CONTROLS.search(text) is None
 
 
-def preview(message: MessageExt) -> str:
-    """The beginning of a body on one line, for lists; binary bodies in hex."""
+def preview(message: MessageExt, decoder: Decoder = NO_DECODER) -> str:
+    """The beginning of a body on one line, for lists: with a schema JSON, otherwise text or hex."""
+    decoded = decoder.decode(message)
+    if decoded is not None and not decoded.misfit:
+        return _line(decoded.text)
     try:
         body = message.decompressed_body()
     except ProtocolError:
         body = message.body
     head = body[: 4 * PREVIEW_CHARS_MAX]
     text = head.decode(errors="ignore") if len(head) < len(body) else head.decode(errors="replace")
-    if not is_text(text.encode()) or "\ufffd" in text:
+    if decoded is not None or not is_text(text.encode()) or "\ufffd" in text:
         return f"{body[:24].hex(' ')}{' …' if len(body) > 24 else ''}"
-    line = " ".join(text.split())
+    return _line(text)
+
+
+def _line(text: str) -> str:
+    line = " ".join(text[: 4 * PREVIEW_CHARS_MAX].split())
     return line if len(line) <= PREVIEW_CHARS_MAX else line[: PREVIEW_CHARS_MAX - 1] + "…"
 
 
-def _shown(form: BodyForm, body: bytes, text: str) -> tuple[str, int]:
+def _shown(form: BodyForm, body: bytes, text: str, *, is_decoded: bool) -> tuple[str, int]:
     """The body in a form, and the number of shown bytes."""
+    size_bytes = len(text) if is_decoded else len(body)
     match form:
         case BodyForm.HEX:
             return _as_hex(body)
@@ -184,7 +211,7 @@ def _shown(form: BodyForm, body: bytes, text: str) -> tuple[str, int]:
             return base64.encodebytes(cut).decode(), len(cut)
         case BodyForm.XML:
             return xml_text.indented(text), len(body)
-        case BodyForm.JSON | BodyForm.TREE if len(body) <= TEXT_BYTES_MAX:
+        case BodyForm.JSON | BodyForm.TREE if size_bytes <= TEXT_BYTES_MAX:
             return msgspec.json.format(text, indent=2), len(body)
         case BodyForm.TREE:
             return "", len(body)

@@ -22,6 +22,7 @@ from console.services.jobs import files, tasks
 from console.services.jobs.models import Job
 from console.services.jobs.reports import Done
 from console.services.jobs.retry import with_retries
+from console.services.schemas.stored import decoder_for
 
 if TYPE_CHECKING:
     from console.services.jobs.control import Control
@@ -51,6 +52,7 @@ def work(job: Job, control: "Control") -> Done:
     cluster = gateway.cluster(job.cluster)
     cluster.mask = partial(mask_of_job, job.cluster, params.get(UNMASKED, ()))
     kind, most = params["format"], params["most"]
+    decoder = decoder_for(cluster)
     rows = scanned = 0
     cursor: str | None = None
     name = f"{_file_stem(params['topic'])}.{kind}"
@@ -58,7 +60,7 @@ def work(job: Job, control: "Control") -> Done:
         while True:
             page = with_retries(control, partial(_page, cluster, params, cursor, PAGE_ROWS))
             for ref in page.rows[: most - rows]:
-                writing.write(row_of(ref))
+                writing.write(row_of(ref, decoder))
                 rows += 1
             scanned += page.scanned
             cursor = page.next_cursor
@@ -100,7 +102,7 @@ def _page(cluster: Cluster, params: dict[str, Any], cursor: str | None, limit: i
         cursor,
         limit,
         params["queue"],
-        filter_of(params),
+        filter_of(params).decoding(decoder_for(cluster)),
     )
     if answer.failures:
         raise GatewayError(answer.failures[0].reason, failures=answer.failures)

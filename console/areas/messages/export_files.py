@@ -1,10 +1,12 @@
-"""A message as a row of a file. Text bodies are exported as text, binary bodies as Base64."""
+"""A message as a row of a file. Bodies with a schema are exported as JSON, text bodies as text,
+binary bodies and bodies that do not fit their schema as Base64."""
 
 import base64
 from typing import Any, Final
 
 from console.areas.messages.body import sent_body, text_of
 from console.frame.formats import exact
+from console.gateway.messages.schemas.decoder import Decoder
 from console.gateway.messages.stored import MessageRef
 
 COLUMNS: Final = (
@@ -15,11 +17,15 @@ COLUMNS: Final = (
 CUT: Final = "body_is_cut"
 
 
-def row_of(ref: MessageRef) -> dict[str, Any]:
+def row_of(ref: MessageRef, decoder: Decoder) -> dict[str, Any]:
     """A message as a row of any file."""
     message = ref.message
     body, _compression, _problem = sent_body(message)
-    text, encoding = text_of(body)
+    decoded = decoder.decode(message)
+    if decoded is None:
+        text, encoding = text_of(body)
+    else:
+        text, encoding = decoded.text if not decoded.misfit else None, decoded.label
     if text is None:
         text, encoding = base64.b64encode(body).decode(), "base64"
     host, port = message.born_host

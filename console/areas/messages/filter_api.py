@@ -20,6 +20,7 @@ from console.gateway.messages.filters import (
     FilterError,
     MessageFilter,
 )
+from console.services.schemas.stored import decoder_for
 
 SAMPLE_MESSAGES_MAX = 200
 SAMPLE_MESSAGES = 100
@@ -90,7 +91,7 @@ class FilterTest(ClusterResource):
             fields["sql"].strip(),
             fields["body"],
             BodyTest(fields["body_test"]),
-        )
+        ).decoding(decoder_for(self.cluster))
         problems, test = {}, None
         try:
             test = message_filter.compiled()

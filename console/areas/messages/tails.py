@@ -23,8 +23,10 @@ from console.frame.masking import mask_of_job
 from console.gateway import Cluster, GatewayError, now_ms
 from console.gateway.messages.filters import MessageFilter
 from console.gateway.messages.masks import Mask
+from console.gateway.messages.schemas.decoder import NO_DECODER, Decoder
 from console.gateway.messages.stored import MessageRef
 from console.gateway.messages.tail import Positions, TailBatch, poll_tail
+from console.services.schemas.stored import decoder_of
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,8 @@ QUEUED_ROWS_MAX = 500
 BURST_S = 3.0
 #: Interval at which an open tail reads the rules of masks again, seconds.
 MASK_FRESH_S = 5.0
+#: Interval at which a tail reads the rules of body schemas again, seconds.
+DECODER_FRESH_S = 5.0
 
 Row = dict[str, Any]
 
@@ -56,7 +60,6 @@ class Listener:
         self.message_filter = message_filter
         self.queue = queue
         self.mask = mask
-        self.test = message_filter.compiled()
         self._masked_s = monotonic()
         self.rate = rate
         self.paused = False
@@ -127,6 +130,8 @@ class Tail:
         self.topic = topic
         self.listeners: set[Listener] = set()
         self._positions: Positions | None = None
+        self._decoder = NO_DECODER
+        self._decoder_due_s = 0.0
         self._task: asyncio.Task[None] | None = None
 
     def join(self, listener: Listener) -> None:
@@ -169,6 +174,9 @@ class Tail:
 
     async def _deliver(self, batch: TailBatch) -> None:
         """Offer the batch to the listeners; equal filters and masks are applied once."""
+        if batch.refs and monotonic() >= self._decoder_due_s:
+            self._decoder = await database_sync_to_async(decoder_of)(self.cluster.name)
+            self._decoder_due_s = monotonic() + DECODER_FRESH_S
         by_filter: dict[tuple[MessageFilter, str, Mask], list[Listener]] = {}
         for listener in tuple(self.listeners):
             key = (listener.message_filter, listener.queue, listener.mask)
@@ -176,31 +184,36 @@ class Tail:
         known: dict[Mask, dict[int, Row]] = {}
         for (_filter, _queue, mask), group in by_filter.items():
             rows_by_index = known.setdefault(mask, {})
+            decoder = self._decoder.seen_through(mask)
             rows = await asyncio.to_thread(
-                _matching_rows, group[0], mask, batch.refs, rows_by_index
+                _matching_rows, group[0], decoder, batch.refs, rows_by_index
             )
             for listener in group:
                 listener.offer(rows, len(batch.refs), batch.skipped)
 
 
 def _matching_rows(
-    listener: Listener, mask: Mask, refs: Sequence[MessageRef], rows_by_index: dict[int, Row]
+    listener: Listener,
+    decoder: Decoder,
+    refs: Sequence[MessageRef],
+    rows_by_index: dict[int, Row],
 ) -> list[Row]:
     """The rows that pass a listener's filter; `rows_by_index` caches rows for further listeners
     with the same mask."""
+    test = listener.message_filter.decoding(decoder).compiled()
     rows = []
     for number, ref in enumerate(refs):
         if not listener.accepts_queue(ref):
             continue
-        seen = ref.seen_through(mask)
-        if listener.test(seen.message):
+        seen = ref.seen_through(decoder.mask)
+        if test(seen.message):
             if number not in rows_by_index:
-                rows_by_index[number] = row_of(seen)
+                rows_by_index[number] = row_of(seen, decoder)
             rows.append(rows_by_index[number])
     return rows
 
 
-def row_of(ref: MessageRef) -> Row:
+def row_of(ref: MessageRef, decoder: Decoder) -> Row:
     """A message as a row of the tail page."""
     message = ref.message
     return {
@@ -211,7 +224,7 @@ def row_of(ref: MessageRef) -> Row:
         "keys": " ".join(message.keys),
         "place": f"{ref.broker.name}:{message.queue_id}:{message.queue_offset}",
         "size_bytes": message.store_size,
-        "preview": preview(message),
+        "preview": preview(message, decoder),
     }
 
 

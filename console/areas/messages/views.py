@@ -33,8 +33,10 @@ from console.gateway.messages.deliveries import deliveries
 from console.gateway.messages.filters import BodyTest
 from console.gateway.messages.lookup import Index, find
 from console.gateway.messages.paging import CursorError
+from console.gateway.messages.schemas.decoder import Decoder
 from console.gateway.messages.stored import MessageRef, view
 from console.gateway.topics.listing import TopicRow, topic_rows
+from console.services.schemas.stored import decoder_for
 from core_broker.message.topics import DLQ_PREFIX
 
 PAGE_MESSAGES = 50
@@ -98,8 +100,8 @@ def _spans(query: dict[str, str]) -> list[Span]:
     ]
 
 
-def rows(refs: Iterable[MessageRef]) -> list[Row]:
-    return [Row(ref, preview(ref.message)) for ref in refs]
+def rows(refs: Iterable[MessageRef], decoder: Decoder) -> list[Row]:
+    return [Row(ref, preview(ref.message, decoder)) for ref in refs]
 
 
 def asked_in_address(address: QueryDict) -> dict[str, str]:
@@ -149,7 +151,8 @@ class MessageListPage(ClusterPage):
     def _page(self, fields: dict[str, Any], cursor: str) -> dict[str, Any]:
         topic, message_filter = fields["topic"], fields["filter"]
         question = (topic, fields["begin"], fields["end"])
-        rest = (PAGE_MESSAGES, fields["queue"], message_filter)
+        decoder = decoder_for(self.cluster)
+        rest = (PAGE_MESSAGES, fields["queue"], message_filter.decoding(decoder))
         try:
             answer = self.cluster.ask(browse, *question, cursor or None, *rest)
         except CursorError:
@@ -162,7 +165,7 @@ class MessageListPage(ClusterPage):
             "answer": answer,
             "topic_name": topic,
             "message_filter": message_filter,
-            "rows": rows(answer.value.rows),
+            "rows": rows(answer.value.rows, decoder),
             "page_size": PAGE_MESSAGES,
             "first_query": urlencode(query),
             "tail_query": urlencode(
@@ -211,7 +214,7 @@ class FindPage(ClusterPage):
             answer=answer,
             text=text,
             topic=topic,
-            rows=rows(refs),
+            rows=rows(refs, decoder_for(self.cluster)),
             searched=[(INDEX_NAMES[index.index], index) for index in answer.value.searched],
         )
 
@@ -231,7 +234,7 @@ class MessagePage(ClusterPage):
         is_part = bool(getattr(request, "htmx", False))
         message = ref.message
         check_may(request, Need.READ, Target("messages", cluster, message.topic))
-        body = view_body(message, request.GET.get("form", BodyForm.TREE))
+        body = view_body(message, request.GET.get("form", BodyForm.TREE), decoder_for(self.cluster))
         return self.show(
             title=message.msg_id,
             crumbs=[

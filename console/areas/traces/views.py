@@ -17,6 +17,7 @@ from console.gateway import NotFound, now_ms
 from console.gateway.messages.lookup import find
 from console.gateway.traces.evidence import GroupDeliveryState
 from console.gateway.traces.journey import Journey, journey
+from console.services.schemas.stored import decoder_for
 
 
 class FindJourneyPage(ClusterPage):
@@ -37,7 +38,7 @@ class FindJourneyPage(ClusterPage):
         # Copies of a message share the message id; the oldest copy is the original.
         first = {ref.message.msg_id: ref for ref in answer.value.refs}
         if len(first) > 1:
-            found = rows(first.values())
+            found = rows(first.values(), decoder_for(self.cluster))
             return self.show(title=_("Traces"), form=form, answer=answer, rows=found)
         only = next(iter(first.values()), None)
         if only is None:

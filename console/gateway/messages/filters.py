@@ -5,6 +5,8 @@ filters by SQL92 only with `enablePropertyFilter`, never by body, and never in a
 permission. Broker and console share the SQL92 compiler, so a consumer with an expression receives
 the messages that the console shows.
 
+Bodies with a schema are searched as the JSON text that the pages show.
+
 Bounds: expressions have a maximum length, a regular expression runs in linear time (RE2), a JSON
 path is a plain walk, and a filter reads only the first BODY_BYTES_MAX bytes of a large body.
 """
@@ -12,7 +14,7 @@ path is a plain walk, and a filter reads only the first BODY_BYTES_MAX bytes of 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -25,6 +27,7 @@ from django.utils.translation import gettext_lazy as _
 from console.gateway.engine.errors import Unusable
 from console.gateway.messages import json_paths
 from console.gateway.messages.masks import NO_MASK, Mask
+from console.gateway.messages.schemas.decoder import NO_DECODER, Decoder
 from core_broker.errors import FilterSyntaxError, ProtocolError
 from core_broker.filter.sql92 import compile_sql92
 from core_broker.message import sysflag
@@ -72,9 +75,15 @@ class MessageFilter:
     sql: str = ""
     body: str = ""
     body_test: BodyTest = BodyTest.TEXT
+    #: Bodies with a schema are searched as JSON text.
+    decoder: Decoder = NO_DECODER
 
     def __bool__(self) -> bool:
         return bool(self.tags or self.sql or self.body)
+
+    def decoding(self, decoder: Decoder) -> "MessageFilter":
+        """Return the filter for a cluster with body schemas."""
+        return replace(self, decoder=decoder) if self.body else self
 
     def compiled(self, mask: Mask = NO_MASK) -> Test:
         """Return the test of one message; raise FilterError for an invalid part.
@@ -93,7 +102,7 @@ def _compiled(wanted: MessageFilter) -> Test:
     if wanted.sql:
         tests.append(_by_sql(wanted.sql))
     if wanted.body:
-        tests.append(_by_body(wanted.body, wanted.body_test))
+        tests.append(_by_body(wanted.body, wanted.body_test, wanted.decoder))
     return lambda message: all(test(message) for test in tests)
 
 
@@ -121,26 +130,26 @@ def _by_sql(text: str) -> Test:
     return lambda message: compiled.matches(message.properties) is True
 
 
-def _by_body(text: str, test: BodyTest) -> Test:
+def _by_body(text: str, test: BodyTest, decoder: Decoder) -> Test:
     _check_length("body", text, BODY_CHARS_MAX)
     match test:
         case BodyTest.TEXT:
-            return _contains(text)
+            return _contains(text, decoder)
         case BodyTest.REGEX:
-            return _by_regex(text)
+            return _by_regex(text, decoder)
         case BodyTest.JSON:
-            return _by_path(text)
+            return _by_path(text, decoder)
 
 
-def _contains(text: str) -> Test:
+def _contains(text: str, decoder: Decoder) -> Test:
     wanted = text.lower()
     raw = wanted.encode()
     if raw.isascii() and not raw.islower():  # caseless text: compare bytes
-        return lambda message: raw in body_of(message)
-    return lambda message: wanted in body_of(message).decode(errors="replace").lower()
+        return lambda message: raw in searched(message, decoder)
+    return lambda message: wanted in searched(message, decoder).decode(errors="replace").lower()
 
 
-def _by_regex(text: str) -> Test:
+def _by_regex(text: str, decoder: Decoder) -> Test:
     options = re2.Options()
     options.max_mem = REGEX_MEMORY_BYTES_MAX
     options.log_errors = False
@@ -152,19 +161,23 @@ def _by_regex(text: str) -> Test:
         raise FilterError(
             "body", format_lazy(_("Not a regular expression of RE2: {reason}."), reason=shown)
         ) from wrong
-    return lambda message: pattern.search(body_of(message).decode(errors="replace")) is not None
+
+    def test(message: MessageExt) -> bool:
+        return pattern.search(searched(message, decoder).decode(errors="replace")) is not None
+
+    return test
 
 
 _COMPARISON = re.compile(r"\s*(?P<sign>==|!=|>=|<=|=|>|<|~)\s*(?P<value>.+?)\s*", re.DOTALL)
 
 
-def _by_path(text: str) -> Test:
+def _by_path(text: str, decoder: Decoder) -> Test:
     steps, rest = _path(text.strip())
     wanted = _comparison(rest)
 
     def test(message: MessageExt) -> bool:
         try:
-            document = msgspec.json.decode(body_of(message))
+            document = msgspec.json.decode(searched(message, decoder))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return False  # not JSON
         return any(wanted(each) for each in json_paths.found(document, steps))
@@ -240,6 +253,12 @@ def _is_number(value: Any) -> bool:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def searched(message: MessageExt, decoder: Decoder) -> bytes:
+    """Return the JSON text of a body with a schema, else the body."""
+    decoded = decoder.decode(message)
+    return body_of(message) if decoded is None or decoded.misfit else decoded.text.encode()
 
 
 def body_of(message: MessageExt) -> bytes:

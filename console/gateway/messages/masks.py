@@ -108,6 +108,10 @@ class Mask:
         own, origins = topics_of(message)
         return tuple(each for each in self.rules if self._hides(each, own, origins))
 
+    def hides_body(self, message: MessageExt) -> bool:
+        """True when a rule for bodies applies, whether or not the body has such a value."""
+        return any(each.kind in _BODY_KINDS for each in self.hiding(message))
+
     def message(self, message: MessageExt) -> MessageExt:
         """Return the message as the reader sees it: the same object without a hidden field."""
         return masked(message, self.hiding(message))

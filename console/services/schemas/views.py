@@ -1,0 +1,170 @@
+"""Pages of body schemas and their rules."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console.audit.recording import audited
+from console.frame.access import Need, needs
+from console.frame.forms import TablerForm
+from console.frame.pages import ClusterPage, Crumb
+from console.gateway import GatewayError
+from console.services.schemas import stored
+from console.services.schemas.forms import FRAMINGS, RuleForm, SchemaForm, initial_of
+from console.services.schemas.models import BodyRule
+
+
+class SchemaListPage(ClusterPage):
+    """The rules and schemas of a cluster."""
+
+    template = "schemas/list.html"
+    area = "message"
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        framings = dict(FRAMINGS)
+        rules = [(each, framings[each.framing]) for each in stored.rules_of(cluster)]
+        crumbs = _crumbs(self)
+        rows = stored.schemas_of(cluster)
+        return self.show(title=_("Body schemas"), crumbs=crumbs, rules=rules, rows=rows)
+
+
+class SchemaPage(ClusterPage):
+    """One schema: its types; deletion."""
+
+    template = "schemas/schema.html"
+    area = "message"
+    writes_cluster = False
+    actions = {"post": "body-schema.delete"}
+
+    def get(self, request: HttpRequest, cluster: str, schema: str) -> HttpResponse:
+        found = stored.schema_named(cluster, schema)
+        types = stored.types_of(found)
+        rules = found.rules.all()
+        crumbs = _crumbs(self, found.name)
+        return self.show(title=found.name, crumbs=crumbs, schema=found, types=types, rules=rules)
+
+    def post(self, request: HttpRequest, cluster: str, schema: str) -> HttpResponseBase:
+        found = stored.schema_named(cluster, schema)
+        about: dict[str, Any] = {"cluster": cluster, "target": found.name, "before": found.state}
+        with audited(request, "body-schema.delete", **about):
+            stored.delete_schema(found)
+        messages.success(request, _("The body schema is deleted."))
+        return redirect("schemas:list", cluster=cluster)
+
+
+class FormPage(ClusterPage):
+    """Base of the pages with a form."""
+
+    template = "schemas/form.html"
+    area = "message"
+    writes_cluster = False
+
+    def form(self, title: str, form: TablerForm, status: int = 200, **more: Any) -> HttpResponse:
+        crumbs = _crumbs(self, title)
+        return self.show(title=title, crumbs=crumbs, form=form, status=status, **more)
+
+
+@needs(Need.WRITE)
+class SchemaUploadPage(FormPage):
+    """Creates or replaces a schema."""
+
+    actions = {"post": "body-schema.update"}
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        return self.form(
+            _("Upload a schema"), SchemaForm(initial={"name": request.GET.get("name")})
+        )
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        form = SchemaForm(request.POST, request.FILES)
+        if not form.is_valid():
+            return self.form(_("Upload a schema"), form, status=422)
+        given = form.cleaned_data
+        name = given["name"]
+        try:
+            with audited(request, "body-schema.update", cluster=cluster, target=name) as entry:
+                values = (given["format"], given["content"], request.user)
+                entry.after = stored.save_schema(cluster, name, *values).state
+        except (ValidationError, GatewayError) as fault:
+            return self.form(_("Upload a schema"), _refused(form, fault), status=422)
+        messages.success(request, _("The body schema is saved."))
+        return redirect("schemas:schema", cluster=cluster, schema=name)
+
+
+@needs(Need.WRITE)
+class RuleCreatePage(FormPage):
+    actions = {"post": "body-rule.create"}
+
+    def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
+        initial = {name: request.GET.get(name, "") for name in ("topic", "schema", "type_name")}
+        return self.form(_("Create a rule"), RuleForm(initial=initial, cluster=cluster))
+
+    def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
+        return _saved(self, request, None, _("Create a rule"))
+
+
+@needs(Need.WRITE)
+class RulePage(FormPage):
+    """One rule: edit, delete."""
+
+    actions = {"post": "body-rule.update"}
+
+    def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
+        rule = stored.rule_numbered(cluster, number)
+        form = RuleForm(initial=initial_of(rule), cluster=cluster)
+        return self.form(rule.topic, form, rule=rule)
+
+    def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
+        rule = stored.rule_numbered(cluster, number)
+        if "delete" not in request.POST:
+            return _saved(self, request, rule, rule.topic)
+        about: dict[str, Any] = {"cluster": cluster, "target": rule.topic, "before": rule.state}
+        with audited(request, "body-rule.delete", **about):
+            rule.delete()
+        messages.success(request, _("The rule is deleted."))
+        return redirect("schemas:list", cluster=cluster)
+
+
+def _saved(
+    page: FormPage, request: HttpRequest, rule: BodyRule | None, title: str
+) -> HttpResponseBase:
+    cluster = page.cluster.name
+    form = RuleForm(request.POST, cluster=cluster)
+    if not form.is_valid():
+        return page.form(title, form, status=422, rule=rule)
+    draft = form.draft()
+    action = "body-rule.update" if rule else "body-rule.create"
+    before = rule.state if rule else None
+    try:
+        with audited(request, action, cluster=cluster, target=draft.topic, before=before) as entry:
+            entry.after = stored.save_rule(cluster, rule, draft, request.user).state
+    except (ValidationError, GatewayError) as fault:
+        return page.form(title, _refused(form, fault), status=422, rule=rule)
+    messages.success(request, _("The rule is saved."))
+    return redirect("schemas:list", cluster=cluster)
+
+
+def _refused(form: TablerForm, fault: ValidationError | GatewayError) -> TablerForm:
+    if isinstance(fault, GatewayError):
+        form.add_error(None, str(fault.detail))
+    else:
+        for name, reasons in fault.message_dict.items():
+            form.add_error(name, reasons)
+    return form
+
+
+def _crumbs(page: ClusterPage, title: str = "") -> list[Crumb]:
+    cluster = page.cluster.name
+    crumbs = [Crumb(_("Messages"), reverse("message:list", args=[cluster]))]
+    if not title:
+        return [*crumbs, Crumb(_("Body schemas"))]
+    return [
+        *crumbs,
+        Crumb(_("Body schemas"), reverse("schemas:list", args=[cluster])),
+        Crumb(title),
+    ]

@@ -1,7 +1,7 @@
 # `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake profile screenshots crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -76,6 +76,9 @@ bench-peers: $(READY) ## measure Gantry beside its peers, an hour; writes docs/p
 
 profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)
+
+wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution
+	@tools/wheel.sh
 
 screenshots: $(READY) ## the console's main pages in both themes, for docs/images
 	@tools/setup.sh browser

@@ -1,58 +1,9 @@
 #!/usr/bin/env python
-"""The console's command line. `up` and `demo` start all programs without importing Django."""
+"""The console's command line in a clone; an installed package has the same as `gantry`."""
 
-import os
 import sys
 
-LAUNCHERS = ("up", "demo")
-EXIT_FAILED = 1
-EXIT_SETTINGS = 2
-EXIT_INTERRUPTED = 130
-
-NO_DATABASE = """\
-The database of the console cannot be used: {problem}
-The home folder is {home}, {source}.
-Set GANTRY_HOME to the “data folder” that “manage.py up” prints, or DATABASE_URL to its database,
-and run the command as the same user. “manage.py up” creates the database at its first start.
-"""
-
-
-def main() -> int:
-    try:
-        if len(sys.argv) > 1 and sys.argv[1] in LAUNCHERS:
-            from console.launcher.main import main as launch
-
-            return launch(sys.argv[2:], demo=sys.argv[1] == "demo")
-        return run_command()
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-
-
-def run_command() -> int:
-    """Run a command of Django; explain wrong settings and an absent database."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
-    try:
-        from django.core.exceptions import ImproperlyConfigured
-        from django.core.management import execute_from_command_line
-        from django.db import OperationalError, ProgrammingError
-    except ImportError:
-        sys.stderr.write("Django is not installed here. Run `make up`, or .venv/bin/python.\n")
-        return EXIT_FAILED
-    try:
-        execute_from_command_line(sys.argv)
-    except ImproperlyConfigured as problem:
-        sys.stderr.write(f"{problem}\n")
-        return EXIT_SETTINGS
-    except (OperationalError, ProgrammingError) as problem:
-        from django.conf import settings
-
-        given = os.environ.get("GANTRY_HOME")
-        source = "from GANTRY_HOME" if given else "the default without GANTRY_HOME"
-        text = NO_DATABASE.format(problem=problem, home=settings.GANTRY_HOME, source=source)
-        sys.stderr.write(text)
-        return EXIT_SETTINGS
-    return 0
-
+from console.command_line import main
 
 if __name__ == "__main__":
     sys.exit(main())

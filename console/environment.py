@@ -20,6 +20,7 @@ from zoneinfo import available_timezones
 import psutil
 
 from console.alarm_settings import AlarmSettings, read_alarm_settings
+from console.project_files import HOME_DEFAULT
 from core_broker.client import ClientTls, Credentials
 from core_broker.errors import ClientError
 from core_broker.limits import PORT_MAX
@@ -27,8 +28,6 @@ from core_broker.monitoring.access import UnusableToken, read_token
 
 T = TypeVar("T")
 
-#: Home folder without GANTRY_HOME, of all commands in every working directory.
-HOME_DEFAULT = Path(__file__).resolve().parent.parent / "var"
 NAMESRV_DEFAULT = "127.0.0.1:9876"
 CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 ADDRESS = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")

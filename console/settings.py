@@ -19,14 +19,14 @@ An area of the console (topics, groups, …) is one Django app listed in AREAS; 
 """
 
 from datetime import timedelta
-from pathlib import Path
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from console.environment import EnvironmentProblem, read_environment
+from console.project_files import PROJECT_ROOT, project_file
 
-BASE_DIR = Path(__file__).resolve().parent.parent
+BASE_DIR = PROJECT_ROOT
 
 try:
     ENVIRONMENT = read_environment()
@@ -192,7 +192,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     }
 
 STATIC_URL = f"{PREFIX}/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [project_file("static")]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "console.web.static_files.HashedUrlStorage"},

@@ -14,17 +14,16 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import IO
 
 from console.launcher.logs import ProgramLog
 from console.launcher.service import Service
+from console.project_files import PROJECT_ROOT
 
 PR_SET_PDEATHSIG = 1
 PROBE_INTERVAL_S = 0.05
 READ_BYTES = 64 * 1024
 OUTPUT_GRACE_S = 1.0  # time to read the last output of a terminated program
-PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 #: Variables of `up` that a program gets from its `Service.env` only.

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import platform
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,8 +18,8 @@ from console.launcher.replicas import check_replicas
 from console.launcher.services import Plan, RedisPlan, plan_redis
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
+from console.project_files import project_version
 
-PROJECT_FILE = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"
 EXIT_INTERRUPTED = 130
 
 
@@ -108,8 +107,3 @@ def access_lines(home: Path, access: Access | None) -> list[str]:
     if access.is_new:
         lines.append(f"  secret key   {access.credentials.secret_key}   (shown once)")
     return lines
-
-
-def project_version() -> str:
-    with PROJECT_FILE.open("rb") as file:
-        return str(tomllib.load(file)["project"]["version"])

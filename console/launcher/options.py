@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from console.environment import HOME_DEFAULT
+from console.project_files import COMMAND, HOME_DEFAULT, IS_INSTALLED
 from core_broker.limits import PORT_MAX
 
 NAMESRV_PORT = 9876
@@ -21,7 +21,7 @@ CONTROLLERS = 3
 
 EPILOG = """\b
 environment:
-  GANTRY_HOME             folder for data, settings and logs (default var/ beside manage.py)
+  GANTRY_HOME             folder for data, settings and logs (default {default})
   GANTRY_ADMIN_PASSWORD   password of the first admin; generated and printed once when absent
   PORT, CONSOLE_PORT      port of the console
   REDIS_URL               a Redis or Valkey to use instead of the embedded one
@@ -31,6 +31,7 @@ environment:
 exit codes: 0 stopped on request, 1 a program could not be started, 2 wrong options or settings
 """
 HELP_COLUMNS_MAX = 100
+_HOME_WORDS = "./var" if IS_INSTALLED else "var/ beside manage.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def parse_options(
     `-h` prints the help and raises SystemExit(0). A wrong option prints the usage on stderr and
     raises SystemExit(2).
     """
-    program = f"manage.py {'demo' if demo else 'up'}"
+    program = f"{COMMAND} {'demo' if demo else 'up'}"
     try:
         params = _command(program, environ, demo).make_context(program, list(arguments)).params
     except click.exceptions.Exit as end:
@@ -85,7 +86,7 @@ def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Comm
         program,
         help="Start name server, broker, console and background jobs; Ctrl-C stops all."
         + (" Sample producers and consumers run beside them." if demo else ""),
-        epilog=EPILOG,
+        epilog=EPILOG.format(default=_HOME_WORDS),
         context_settings={
             "help_option_names": ["-h", "--help"],
             "max_content_width": HELP_COLUMNS_MAX,

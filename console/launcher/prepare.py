@@ -5,15 +5,18 @@
 """
 
 import hashlib
+import importlib.metadata
 import os
 import sys
 from pathlib import Path
 
 from console.launcher.errors import EXIT_USAGE
+from console.project_files import PROJECT_ROOT
 
 STAMP_NAME = "run/prepared"
 DATABASE_NAME = "console.sqlite3"
-PROJECT_ROOT = Path(__file__).resolve().parent.parent.parent
+#: Libraries with tables of their own.
+LIBRARIES = ("django", "django-axes", "django-celery-beat", "django-rest-knox")
 
 
 def is_needed(home: Path) -> bool:
@@ -30,14 +33,15 @@ def is_needed(home: Path) -> bool:
 
 
 def fingerprint() -> str:
-    """Return a digest of all migrations: the project's by content, the libraries' by locked
-    version.
+    """Return a digest of all migrations: the project's by content, the libraries'
+    by installed version.
     """
     digest = hashlib.sha256()
     for path in sorted(PROJECT_ROOT.glob("console/**/migrations/*.py")):
         digest.update(path.relative_to(PROJECT_ROOT).as_posix().encode())
         digest.update(path.read_bytes())
-    digest.update((PROJECT_ROOT / "requirements.lock").read_bytes())
+    for name in LIBRARIES:
+        digest.update(f"{name} {importlib.metadata.version(name)}".encode())
     return digest.hexdigest()
 
 

@@ -4,7 +4,6 @@ Compatible with RocketMQ's TopAddressing (fetchNamesrvAddr).
 """
 
 import asyncio
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
@@ -42,6 +41,8 @@ async def look_up(url: SplitResult) -> str:
 
 
 def _get(url: SplitResult) -> str:
+    from http.client import HTTPConnection, HTTPException, HTTPSConnection
+
     kind = HTTPSConnection if url.scheme == "https" else HTTPConnection
     if url.hostname is None:
         raise ClientError(f"The name server address {url.geturl()!r} names no host.")

@@ -43,10 +43,17 @@ class Program:
     """A program that prints its ports and a ready line; `prefix` begins its command line."""
 
     def __init__(
-        self, module: str, folder: Path, root: Path = ROOT, prefix: Sequence[str] = ()
+        self,
+        module: str,
+        folder: Path,
+        root: Path = ROOT,
+        prefix: Sequence[str] = (),
+        *,
+        python: str = sys.executable,
     ) -> None:
         self.module = module
         self._prefix = prefix
+        self._python = python
         self._root = root
         self.output = folder / f"{module}.log"
         self._settings_file = folder / f"{module}.conf"
@@ -70,7 +77,7 @@ class Program:
         self._read_from = self.output.stat().st_size if self.output.exists() else 0
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
-                [*self._prefix, sys.executable, "-m", self.module, "-c", str(self._settings_file)],
+                [*self._prefix, self._python, "-m", self.module, "-c", str(self._settings_file)],
                 cwd=self._root,
                 env=environment,
                 stdout=output,
@@ -135,7 +142,8 @@ class Program:
 class Cluster:
     """A name server and a broker on free ports of the loopback interface.
 
-    `root` is the source tree of both programs. Settings of `both` are for name server and broker.
+    `root` is the source tree of both programs, `python` their interpreter. Settings
+    of `both` are for name server and broker.
     """
 
     #: Arguments of a client that the servers admit: `rpc_hooks` and `tls`.
@@ -146,11 +154,12 @@ class Cluster:
         folder: Path,
         *,
         root: Path = ROOT,
+        python: str = sys.executable,
         both: Mapping[str, Any] = MappingProxyType({}),
         **broker_settings: Any,
     ) -> None:
-        self.namesrv = Program("namesrv", folder, root)
-        self.broker = Program("core_broker", folder, root)
+        self.namesrv = Program("namesrv", folder, root, python=python)
+        self.broker = Program("core_broker", folder, root, python=python)
         with ExitStack() as undo:
             undo.callback(self.namesrv.kill)
             self.namesrv.start(

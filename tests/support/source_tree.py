@@ -6,8 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = (
-    *("benchmarks", "console", "core_broker", "deploy", "docs", "namesrv", "spark_jobs"),
-    *("static", "tests", "tools", "trace", ".ci"),
+    *("benchmarks", "console", "core_broker", "deploy", "docs", "gantry", "namesrv"),
+    *("spark_jobs", "static", "tests", "tools", "trace", ".ci"),
 )
 TOP_FILES = ("*.py", "*.md", "*.toml", "Makefile", "LICENSE")
 GENERATED = ("/migrations/", "/golden/", "/locale/", "/__pycache__/", "static/vendor/")

@@ -26,11 +26,22 @@ NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Gantry:
     """One `manage.py up` on free ports; the exit of the block kills all remaining processes."""
 
-    def __init__(self, home: Path, *arguments: str, command: str = "up", **environ: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *arguments: str,
+        command: str = "up",
+        installed: Path | None = None,
+        **environ: str,
+    ) -> None:
+        program, folder = ["manage.py"], ROOT
+        if installed:  # the folder of an installed package
+            program, folder = ["-m", "gantry"], home.parent
+            environ["PYTHONPATH"] = str(installed)
         ports = ("--namesrv-port=0", "--broker-port=0", "--console-port=0")
         self._process = subprocess.Popen(
-            [sys.executable, "manage.py", command, f"--home={home}", *ports, *arguments],
-            cwd=ROOT,
+            [sys.executable, *program, command, f"--home={home}", *ports, *arguments],
+            cwd=folder,
             env={**clean_environment(), **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

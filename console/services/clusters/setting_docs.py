@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from django.conf import settings
+from console.project_files import project_file
 
 _ROW = re.compile(r"^\| `([\w.]+)` \|(.*)\|\s*$")
 #: Phrases of meanings that are wrong for a broker of Apache RocketMQ.
@@ -19,7 +19,7 @@ def meanings(*, apache: bool = False) -> dict[str, str]:
     Without the document, the result is empty. With `apache`, meanings that hold for Gantry's
     brokers only are left out: a page for brokers of Apache RocketMQ must not show them.
     """
-    path = settings.BASE_DIR / DOCUMENT
+    path = project_file(DOCUMENT)
     if not path.exists():
         return {}
     section = path.read_text(encoding="utf-8").partition(_SECTION)[2].partition("\n## ")[0]

@@ -1,0 +1,159 @@
+"""The wheel: complete, installed into an empty environment, and used without a compiler."""
+
+import subprocess
+import sys
+import textwrap
+import urllib.request
+import zipfile
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+import pytest
+
+from tests.support.cluster import ROOT, Cluster
+from tests.up.gantry import NO_PROXY, Gantry
+from tests.up.wheels import build_wheel, install, unpack
+
+PACKAGES = ("console", "core_broker", "gantry", "namesrv", "spark_jobs", "trace")
+CONTENTS = (".py", ".html", ".mo")
+PROGRAMS = ("gantry", "mqadmin", "mqbroker", "mqcontroller", "mqnamesrv", "mqstore")
+TIMEOUT_S = 60
+
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(wheel, tmp_path_factory.mktemp("installed") / "environment")
+
+
+def test_the_wheel_has_every_file_of_the_packages(wheel: Path) -> None:
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.suffix in CONTENTS
+    }
+    wanted |= {
+        f"console/files/{path.relative_to(ROOT).as_posix()}"
+        for path in (ROOT / "static").rglob("*")
+        if path.is_file()
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        assert wanted - set(archive.namelist()) == set()
+
+
+def test_the_wheel_has_the_compiled_kernel(wheel: Path) -> None:
+    suffix = EXTENSION_SUFFIXES[0]
+    compiled = {path.name for path in (ROOT / "core_broker" / "kernel").glob(f"*{suffix}")}
+    if not compiled:
+        pytest.skip("the kernel is not compiled here: no C compiler")
+    with zipfile.ZipFile(wheel) as archive:
+        assert compiled <= {Path(name).name for name in archive.namelist()}
+
+
+def test_the_readme_message_is_sent_in_an_empty_environment(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(programs))  # no compiler, and nothing else of this machine
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    python = str(programs / "python")
+    with Cluster(tmp_path, root=tmp_path, python=python) as cluster:
+        done = run(python, tmp_path, *readme_program(cluster.namesrv_addr))
+        assert done.returncode == 0, done.stderr
+        done = run(programs / "mqadmin", tmp_path, "topicList", "-n", cluster.namesrv_addr)
+        assert "orders" in done.stdout.split(), done.stderr
+        assert kernel_of(python, tmp_path) == kernel_of(sys.executable, ROOT)
+
+
+def kernel_of(python: str, folder: Path) -> bool:
+    """Return True when the interpreter finds a compiled kernel."""
+    return run(python, folder, "-c", "import core_broker.kernel.sends").returncode == 0
+
+
+def readme_program(addr: str) -> tuple[str, str]:
+    """The program of README.md as arguments of python, with the address of a name server."""
+    code = (ROOT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2]
+    imports, _, body = code.partition("```")[0].partition("\n\n")
+    assert "127.0.0.1:9876" in body
+    body = textwrap.indent(body.replace("127.0.0.1:9876", addr), "    ")
+    return "-c", f"import asyncio\n{imports}\nasync def main():\n{body}\nasyncio.run(main())\n"
+
+
+def run(program: str | Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [program, *arguments],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+
+
+def test_all_programs_are_installed_and_the_console_is_explained(
+    programs: Path, tmp_path: Path
+) -> None:
+    assert [name for name in PROGRAMS if not (programs / name).exists()] == []
+    done = run(programs / "gantry", tmp_path, "up")
+    assert done.returncode == 1
+    assert "pip install 'gantry[console]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_gantry_up_starts_the_console_of_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    installed = unpack(wheel, tmp_path / "site-packages")
+    with Gantry(tmp_path / "home", "--no-worker", installed=installed) as gantry:
+        url = gantry.until_ready()
+        page = NO_PROXY.open(f"{url}/accounts/login/", timeout=TIMEOUT_S).read().decode()
+        style = NO_PROXY.open(f"{url}/static/gantry/frame.css", timeout=TIMEOUT_S)
+        assert style.status == 200
+        assert "/static/gantry/frame.css?v=" in page
+        request = urllib.request.Request(
+            f"{url}/accounts/login/", headers={"Accept-Language": "zh-hans"}
+        )
+        assert "登录" in NO_PROXY.open(request, timeout=TIMEOUT_S).read().decode()
+        assert gantry.end() == 0, gantry.text
+
+
+def test_a_source_distribution_has_what_the_build_needs(tmp_path: Path) -> None:
+    egg = ("egg_info", "--egg-base", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", *egg, "sdist", "--dist-dir", tmp_path, "--formats=zip"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S * 5,
+    )
+    assert done.returncode == 0, done.stderr
+    [archive] = tmp_path.glob("gantry-*.zip")
+    source = next(unpack(archive, tmp_path / "source").iterdir())
+    types = {path.name for path in (ROOT / "core_broker" / "kernel").glob("*.pxd")}
+    assert types == {path.name for path in (source / "core_broker" / "kernel").glob("*.pxd")}
+    assert not list(source.rglob("*.so"))
+    # Without Cython or a compiler, the source builds into a wheel without the kernel.
+    blocked = tmp_path / "blocked" / "Cython"
+    blocked.mkdir(parents=True)
+    (blocked / "__init__.py").write_text("raise ImportError('no Cython here')\n")
+    done = subprocess.run(
+        [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", str(tmp_path)],
+        cwd=source,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(blocked.parent)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S * 5,
+    )
+    assert done.returncode == 0, done.stderr
+    [wheel] = tmp_path.glob("gantry-*.whl")
+    with zipfile.ZipFile(wheel) as contents:
+        names = contents.namelist()
+    assert "console/files/static/gantry/frame.css" in names
+    assert "console/files/docs/settings.md" in names
+    assert not [name for name in names if name.endswith(".so")]

@@ -1,10 +1,11 @@
 """A broker under controllers: takes an id, registers, and follows what they decide.
 
     find the leader · id (1012, 1013) · register (1003) · who is master? (1004) · ask for one (1002)
-    then: role changes as told (1004 each syncBrokerMetadataPeriod, and 1008 at once), heartbeats to
-    all controllers (904), and as master reports of the sync-state set (1001)
+    then: role changes as told (1004 each syncBrokerMetadataPeriod, at once after a notice 1008),
+    heartbeats to all controllers (904), and as master reports of the sync-state set (1001)
 
-Compatible with RocketMQ 5.3.3's ReplicasManager.
+Compatible with RocketMQ 5.3.3's ReplicasManager, which however believes a notice; everybody who
+reaches a broker can send one.
 """
 
 import asyncio
@@ -35,7 +36,6 @@ from core_broker.remoting.headers.controller import (
     GetNextBrokerIdResponseHeader,
     GetReplicaInfoRequestHeader,
     GetReplicaInfoResponseHeader,
-    NotifyBrokerRoleChangedRequestHeader,
     RegisterBrokerToControllerRequestHeader,
 )
 
@@ -43,6 +43,8 @@ from core_broker.remoting.headers.controller import (
 FENCED, SLAVE, MASTER = ROLES = ("fenced", "slave", "master")
 #: Pause after a failed request, seconds.
 RETRY_S = 0.5
+#: Least time between two questions for the master, seconds: notices may come all the time.
+ASK_PAUSE_S = 0.05
 #: Epochs in /varz.
 EPOCHS_SHOWN_MAX = 10
 #: Pause before the next question for a master that the controllers do not have, seconds.
@@ -72,11 +74,10 @@ class ReplicaManager:
         self._controllers = controllers
         self._identity = identity
         self._wake = asyncio.Event()
-        #: Notices of controllers, the newest one.
-        self._notice: Mastership | None = None
         self._reports = SyncStateReports(ctx, controllers, roles, replication, self._wake.set)
         self._tasks: list[asyncio.Task[None]] = []
-        ctx.role_notice = self._noticed
+        # A notice (1008) is no proof of anything: the answer of the controllers is.
+        ctx.role_notice = self._wake.set
 
     def start(self) -> None:
         """Begin; the broker is fenced, and its port is open."""
@@ -134,10 +135,7 @@ class ReplicaManager:
             self._wake.clear()
             period_s = self._ctx.config.sync_broker_metadata_period / 1000
             try:
-                notice, self._notice = self._notice, None
-                if notice is not None and self.broker_id:
-                    await self._follow(notice)
-                elif not await self._ask():
+                if not await self._ask():
                     period_s = NO_MASTER_S
             except (GantryError, OSError) as error:
                 self._note(str(error))
@@ -146,6 +144,7 @@ class ReplicaManager:
                 log.exception("following the controllers failed")
                 self._note("following the controllers failed; see the log")
                 period_s = RETRY_S
+            await asyncio.sleep(ASK_PAUSE_S)
             try:
                 async with asyncio.timeout(period_s):
                     await self._wake.wait()
@@ -166,10 +165,10 @@ class ReplicaManager:
         await self._follow(found, asked_ms)
         return True
 
-    async def _follow(self, found: Mastership, asked_ms: int = 0) -> None:
+    async def _follow(self, found: Mastership, asked_ms: int) -> None:
         """Change the role where another master, or a newer epoch, asks for it.
 
-        `asked_ms` is the time of the question for the master; 0 for a notice, of any age.
+        `asked_ms` is the time of the question for the master.
         """
         roles, current = self.roles, self.roles.current
         if current is not None and found.epoch < current.epoch:
@@ -194,20 +193,6 @@ class ReplicaManager:
         elif problem and problem != self.problem:
             log.warning("this broker has no role: %s See controllerAddr.", problem)
         self.problem = problem
-
-    def _noticed(
-        self, header: NotifyBrokerRoleChangedRequestHeader, body: SyncStateSet | None
-    ) -> None:
-        """Take a notice of a controller (1008)."""
-        epoch, set_epoch = header.master_epoch, header.sync_state_set_epoch
-        master_id, address = header.master_broker_id, header.master_address
-        # A notice without a master says that the master is lost: `_run` asks.
-        if master_id is not None and address and epoch is not None and body is not None:
-            members = frozenset(body.sync_state_set)
-            found = Mastership(master_id, address, epoch, set_epoch or 0, members)
-            if self._notice is None or found[2:4] >= self._notice[2:4]:
-                self._notice = found
-        self._wake.set()
 
     # -- requests --
 

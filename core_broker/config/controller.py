@@ -24,6 +24,7 @@ class ControllerConfig(ControllerKeys, TlsSettings):
     config_store_path: str = computed(lambda: below_home("controller.properties"))
     scan_not_active_broker_interval: int = key(5_000, low=100, high=600_000)
     config_black_list: str = "configBlackList;configStorePath"
+    inner_client_authentication_credentials: str = key("", is_secret=True)
 
     # Gantry's own.
     bind_address: str = ""  # "": the host of the own peer

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core_broker.auth.acl2.source_addresses import SourceAddresses, listed_addresses, peer_address
+from core_broker.auth.users_file import server_credentials
 from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.controller.changes import Changes
 from core_broker.controller.live_brokers import LiveBrokers
@@ -25,7 +26,7 @@ from core_broker.monitoring.side_port import SidePort
 from core_broker.raft.ready import Status
 from core_broker.raft_member import MemberAddress, MemberSettings, RaftMember
 from core_broker.raft_member.status import MemberStatus, raft_families
-from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -72,7 +73,11 @@ class Controller:
             config, forbidden_keys=FORBIDDEN_KEYS
         )
         self._live = LiveBrokers(monotonic_ms())
-        self._role_changes = RoleChanges(RemotingClient(name="controller", tls=_client_tls(config)))
+        self._role_changes = RoleChanges(
+            RemotingClient(
+                name="controller", tls=_client_tls(config), rpc_hooks=_signatures(config)
+            )
+        )
         self.changes = Changes(
             *(self.replicas, self.member, self._live, self._role_changes),
             lambda: self._settings.config,
@@ -301,6 +306,17 @@ def _raft_varz(status: MemberStatus) -> dict[str, Any]:
         "events": dict(status.events),
         "latency_p99_ms": status.latency_ms(0.99),
     }
+
+
+def _signatures(config: AnyConfig) -> list[RpcHook]:
+    """Return the hook that signs notices, none without credentials."""
+    credentials = server_credentials(config)
+    if credentials is None:
+        return []
+    # The client library is read only where a hook needs it.
+    from core_broker.client.acl import AclRpcHook
+
+    return [AclRpcHook(*credentials)]
 
 
 def _client_tls(config: AnyConfig) -> ClientTls | None:

@@ -27,6 +27,8 @@ JOIN_BYTES_MAX = 1024 * 1024
 JOIN_MS, JOIN_PAUSE_MS = 2_000, 5_000
 #: Time for members of the set to connect to a new master before they leave the set, ms.
 CONNECT_MS = 5_000
+#: Maximum brokers that join, or wait for their next attempt: a peer may invent ids.
+ATTEMPTS_MAX = 64
 #: Delay of the confirm offset to slaves that get no bytes, seconds.
 CONFIRM_S = 0.05
 
@@ -192,7 +194,7 @@ class SwitchReplication(ReplicationMaster):
         if end - link.acknowledged > JOIN_BYTES_MAX:
             return
         _, next_ms = self._attempts.get(broker_id, (0, 0))
-        if now_ms < next_ms:
+        if now_ms < next_ms or not self._has_attempt(broker_id, now_ms):
             return
         if states.is_alone:
             gate.confirm(end)
@@ -200,6 +202,14 @@ class SwitchReplication(ReplicationMaster):
         states.begin_join(broker_id, gate.confirmed)
         states.acknowledged(broker_id, link.acknowledged)
         self._tick_soon()
+
+    def _has_attempt(self, broker_id: int, now_ms: int) -> bool:
+        """Whether a broker may begin to join; forgets attempts that are over."""
+        attempts = self._attempts
+        for other in [each for each, (_, next_ms) in attempts.items() if next_ms <= now_ms]:
+            if self.states is None or other not in self.states.joining:
+                del attempts[other]
+        return broker_id in attempts or len(attempts) < ATTEMPTS_MAX
 
     def _tick(self) -> None:
         super()._tick()

@@ -20,11 +20,9 @@ from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
 from core_broker.message.model import Host
 from core_broker.processors.durability import Replicas
 from core_broker.remoting.bodies import HAClientRuntimeInfo, TopicConfig, TopicRouteData
-from core_broker.remoting.bodies.replicas import SyncStateSet
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
-from core_broker.remoting.headers.controller import NotifyBrokerRoleChangedRequestHeader
 from core_broker.remoting.loop_watchdog import REQUEST, LoopWatchdog
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.tls_server import ServerTls
@@ -51,7 +49,6 @@ log = logging.getLogger(__name__)
 TASKS_MAX = 1_000
 
 Handler = Callable[[Connection, RemotingCommand], RemotingCommand | None]
-RoleNotice = Callable[[NotifyBrokerRoleChangedRequestHeader, SyncStateSet | None], None]
 
 
 def _always() -> bool:
@@ -144,8 +141,8 @@ class BrokerContext:
     ha_client_info: Callable[[], HAClientRuntimeInfo] | None = None
     #: The address of the port for slaves; "" before the start.
     ha_addr: str = ""
-    #: Takes notices of controllers about the master; None without enableControllerMode.
-    role_notice: RoleNotice | None = None
+    #: Called when the controllers may have another master; None without enableControllerMode.
+    role_notice: Callable[[], None] | None = None
     #: Whether the sync-state set has minInSyncReplicas members; else sends are refused.
     has_enough_members: Callable[[], bool] = _always
     vip_port: int = 0

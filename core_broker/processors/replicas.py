@@ -4,15 +4,12 @@ Compatible with RocketMQ 5.3.3's AdminBrokerProcessor.
 """
 
 from core_broker.processors.context import BrokerContext, Handler
-from core_broker.remoting.bodies import decode_request
-from core_broker.remoting.bodies.replicas import SyncStateSet
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers.controller import (
     ExchangeHAInfoRequestHeader,
     ExchangeHAInfoResponseHeader,
-    NotifyBrokerRoleChangedRequestHeader,
 )
 
 
@@ -46,9 +43,10 @@ class ReplicasProcessor:
         )
 
     def role_changed(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        """1008: the controllers have elected a master, or changed the sync-state set."""
-        header = request.header(NotifyBrokerRoleChangedRequestHeader)
-        body = decode_request(SyncStateSet, request.body) if request.body else None
+        """1008: the controllers have elected a master, or changed the sync-state set.
+
+        The content is not read: the notice leads to a question to the controllers.
+        """
         if self._ctx.role_notice is not None:
-            self._ctx.role_notice(header, body)
+            self._ctx.role_notice()
         return RemotingCommand.response()

@@ -38,8 +38,12 @@ class EpochLog:
         self._file.save_truncated(self.cache)
 
     def expire(self, offset: int) -> None:
-        """Drop the epochs whose bytes are deleted: all before an offset."""
+        """Drop the epochs that end before the oldest byte of the log; waits only then.
+
+        As in RocketMQ, the epoch that ends there stays: a slave may have its whole log. Raises
+        OSError when the file cannot be written; nothing has changed then.
+        """
         changed = EpochCache(self.cache.starts)
-        if changed.truncate_prefix(offset):
+        if changed.truncate_prefix(offset - 1):
             self._file.save(changed)
             self.cache = changed

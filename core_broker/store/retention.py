@@ -18,6 +18,7 @@ from pathlib import Path
 from core_broker.config import BrokerConfig
 from core_broker.store.cold_reads import ColdRead
 from core_broker.store.consume_queue import ConsumeQueue
+from core_broker.store.epoch_log import EpochLog
 from core_broker.store.files import Files
 from core_broker.store.health import Health
 from core_broker.store.io_threads import Done, SerialExecutor
@@ -135,6 +136,7 @@ class Retention:
         parts: StoreParts,
         executor: SerialExecutor,
         files: Files,
+        epochs: EpochLog,
         health: Health,
         settings: Callable[[], BrokerConfig],
         clock_ms: Callable[[], int],
@@ -145,6 +147,7 @@ class Retention:
         self._log, self._queues, self._index = parts.log, parts.queues, parts.index
         self._executor = executor
         self._files = files
+        self._epochs = epochs
         self._health = health
         self._settings = settings
         self._clock_ms = clock_ms
@@ -247,6 +250,10 @@ class Retention:
             self._next_check_ms = 0
         self._to_unlink.extend(self._index.forget_before(self._log.min_offset))
         self._to_trim = list(self._queues)
+        try:
+            self._epochs.expire(self._log.min_offset)
+        except OSError as error:
+            _report(error)  # the next deletion tries again
 
 
 def _report(error: Exception | None) -> None:

@@ -95,7 +95,7 @@ class Workers:
         self.checkpointer = Checkpointer(parts, self.flusher, upkeep, files, paths, settings)
         self.postponed = PostponedSteps(upkeep, health)
         self.retention = Retention(
-            parts, upkeep, files, health, settings, clock_ms, self.cold_reads.warm
+            parts, upkeep, files, self.epochs, health, settings, clock_ms, self.cold_reads.warm
         )
         self.removal = Removal(parts, files, paths.trash, self.retention.trash)
         self.reader = Reader(

@@ -36,6 +36,8 @@ TIMES_FILE = os.environ.get("FAILOVER_TIMES", "")
 WAIT_S = 120.0
 SEND_TIMEOUT_MS = 10_000
 TOPIC = "T"
+#: The epoch of notices that no controller has sent.
+FORGED_EPOCH = 1_000_000
 
 
 class Drill:
@@ -89,6 +91,20 @@ class Drill:
             self.history.stored(number, int(answer.ext_fields["queueOffset"]))
         return answer.code == ResponseCode.SUCCESS
 
+    async def forge(self) -> None:
+        """Tell every replica, as anybody can, that another broker was elected (1008)."""
+        fields = {
+            "masterAddress": "127.0.0.1:1",
+            "masterBrokerId": "9",
+            "masterEpoch": str(FORGED_EPOCH),
+            "syncStateSetEpoch": "99",
+        }
+        body = b'{"syncStateSet":[9],"syncStateSetEpoch":99}'
+        for replica in self.set.replicas:
+            notice = RemotingCommand.request(RequestCode.NOTIFY_BROKER_ROLE_CHANGED, fields, body)
+            answer = await self._client.invoke(replica.addr, notice, SEND_TIMEOUT_MS)
+            assert answer.code == ResponseCode.SUCCESS
+
     async def check(self) -> None:
         """Compare what producers know with each replica, and the replicas with each other."""
         master = await self.set.whole(WAIT_S)
@@ -97,6 +113,7 @@ class Drill:
             await eventually(partial(_has_confirmed, replica, end), WAIT_S)
         epochs = [each.varz()["replica_set"]["epochs"] for each in self.set.replicas]
         assert epochs == [epochs[0]] * len(epochs)
+        assert epochs[0][-1]["epoch"] < FORGED_EPOCH, "a forged notice was believed"
         for replica in self.set.replicas:
             verdict = self.history.check(await read_topic(replica.addr))
             assert verdict.is_clean, verdict.problems[:20]
@@ -131,6 +148,7 @@ async def test_a_killed_master_takes_nothing_with_it(tmp_path: Path) -> None:
     with ReplicaSet(tmp_path, min_in_sync_replicas=2) as replicas:
         drill = Drill(replicas, FIRST_SEED)
         master = await drill.start()
+        await drill.forge()
         for _ in range(FAILOVERS):
             await drill.kill(master)
             master = await replicas.whole(WAIT_S)

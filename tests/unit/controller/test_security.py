@@ -13,7 +13,14 @@ from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.tls_client import ClientTls
 from tests.support.certificates import Authority
-from tests.support.controllers import ControllerClient, controller_configs, leader_of
+from tests.support.controllers import (
+    ControllerClient,
+    Listener,
+    ScriptedBroker,
+    controller_configs,
+    leader_of,
+)
+from tests.support.eventually import eventually
 
 
 async def metadata(addr: str, tls: ClientTls | None = None) -> int:
@@ -89,3 +96,27 @@ def test_a_list_of_no_use_ends_the_start(tmp_path: Path, key: str) -> None:
     config = controller_configs(tmp_path, 1, **{attribute: "controller.example.org"})[0]
     with pytest.raises(SettingsError, match=key):
         Controller(config)
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+async def test_notices_are_signed_with_credentials(tmp_path: Path, is_signed: bool) -> None:
+    """Brokers with access control admit signed notices only."""
+    inner = '{"accessKey":"admin","secretKey":"12345678"}' if is_signed else ""
+    config = controller_configs(tmp_path, 1, inner_client_authentication_credentials=inner)[0]
+    controller, listener = Controller(config), await Listener().start()
+    await controller.start()
+    await leader_of([controller])
+    client = ControllerClient(controller.peers.own.address)
+    try:
+        broker = ScriptedBroker(client, "broker-a", listener.address)
+        await broker.join()
+        await broker.beat()
+        assert (await broker.elect()).code == 0
+        await eventually(listener.received, 90)
+        fields = listener.notices[0].ext_fields
+        assert (fields.get("AccessKey") == "admin") is is_signed
+        assert ("Signature" in fields) is is_signed
+    finally:
+        await client.close()
+        await controller.stop()
+        await listener.stop()

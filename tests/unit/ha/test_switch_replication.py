@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.ha.switch_frames import SlaveHandshake, encode_report, encode_slave_handshake
-from core_broker.ha.switch_replication import SwitchReplication
+from core_broker.ha.switch_replication import ATTEMPTS_MAX, SwitchReplication
 from core_broker.ha.sync_states import SyncStates
 from core_broker.remoting.codes import ResponseCode
 from tests.support.eventually import eventually
@@ -90,6 +90,34 @@ async def test_a_member_that_lost_its_log_leaves(tmp_path: Path) -> None:
     whole = await connected(end)
     assert not states.is_leaving(2)
     await closed(whole)
+    replication.resign()
+    await replication.stop()
+    store.close()
+
+
+async def test_invented_ids_take_no_memory(tmp_path: Path) -> None:
+    """A peer that connects under one id after the other gets no more room than others."""
+    bench = Bench(
+        tmp_path,
+        listen_port=0,
+        broker_role="SYNC_MASTER",
+        enable_controller_mode=True,
+        all_ack_in_sync_state_set=True,
+    ).open()
+    store = bench.store
+    assert store.epochs.begin(1, 0)
+    bench.put(message())
+    replication = SwitchReplication(store, lambda: store.config)
+    await replication.start(0)
+    replication.lead(SyncStates(1, 1, frozenset({1})))
+    for broker_id in range(2, 2 + 2 * ATTEMPTS_MAX):
+        _, writer = await asyncio.open_connection("127.0.0.1", replication.port)
+        handshake = encode_slave_handshake(SlaveHandshake(broker_id))
+        writer.write(handshake + encode_report(store.max_offset_physical))
+        await eventually(lambda: bool(replication.slaves))
+        writer.close()
+        await eventually(lambda: not replication.slaves)
+    assert len(replication._attempts) == ATTEMPTS_MAX
     replication.resign()
     await replication.stop()
     store.close()

@@ -94,6 +94,24 @@ def filled(files: Disk) -> Bench:
     return bench
 
 
+def test_epochs_follow_the_log() -> None:
+    files = Disk()
+    bench = filled(files)
+    store = bench.store
+    border = 2 * SEGMENT_BYTES
+    for epoch, start in ((1, 0), (2, 100), (3, border), (4, store.max_offset_physical - 100)):
+        assert store.epochs.begin(epoch, start)
+    files.share = 0.86
+    bench.tick(61_000)
+    low = store.min_offset_physical
+    assert border < low < store.max_offset_physical - 100
+    assert [each[0] for each in store.epochs.cache.starts] == [3, 4]
+    assert store.epochs.cache.at(low) == (3, border, store.max_offset_physical - 100)
+    bench.store.close()
+    again = opened(files)
+    assert again.store.epochs.cache.starts == store.epochs.cache.starts
+
+
 def test_queues_and_index_follow_the_log() -> None:
     files = Disk()
     bench = filled(files)

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from console.services.clusters import api
+from console.services.clusters.name_server_keys import NameServerKeys
 from console.services.clusters.read_only import ReadOnlyResource
 from console.services.clusters.settings_api import BrokerSettings
 from console.services.clusters.signing import CredentialsResource
@@ -14,5 +15,6 @@ urlpatterns = [
     path("broker-settings", BrokerSettings.as_view(), name="api-broker-settings"),
     path("credentials", CredentialsResource.as_view(), name="api-credentials"),
     path("read-only", ReadOnlyResource.as_view(), name="api-read-only"),
+    path("name-server-keys", NameServerKeys.as_view(), name="api-name-server-keys"),
     path("name-servers", api.NameServerList.as_view(), name="api-name-servers"),
 ]

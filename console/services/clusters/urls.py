@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.services.clusters import configuration, views
 from console.services.clusters.forgetting import ForgetPage
+from console.services.clusters.name_server_keys import NameServerKeysPage
 from console.services.clusters.read_only import ReadOnlyPage
 from console.services.clusters.signing import CredentialsPage
 
@@ -24,5 +25,6 @@ urlpatterns = [
     ),
     path("credentials/", CredentialsPage.as_view(), name="credentials"),
     path("read-only/", ReadOnlyPage.as_view(), name="read-only"),
+    path("name-servers/keys/", NameServerKeysPage.as_view(), name="name-server-keys"),
     path("name-servers/", views.NameServersPage.as_view(), name="name-servers"),
 ]

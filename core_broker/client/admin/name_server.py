@@ -36,24 +36,37 @@ class NameServerAdmin(AdminBase):
             raise
         return answer.header(GetKVConfigResponseHeader).value
 
-    async def kv_list(self, namespace: str) -> dict[str, str]:
-        """All keys and values of a namespace; empty for an unknown namespace."""
+    async def kv_list(self, namespace: str, addr: str | None = None) -> dict[str, str]:
+        """All keys and values of a namespace, of the given name server or of the first answering
+        one; empty for an unknown namespace."""
         header = GetKVListByNamespaceRequestHeader(namespace=namespace)
         try:
-            answer = await self._ask_name_server(RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+            answer = (
+                await self._ask_name_server(RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+                if addr is None
+                else await self._ask(addr, RequestCode.GET_KVLIST_BY_NAMESPACE, header)
+            )
         except RequestRefused as refused:
             if refused.code == ResponseCode.QUERY_NOT_FOUND:
                 return {}
             raise
         return decode_body(KVTable, answer.body).table
 
-    async def kv_put(self, namespace: str, key: str, value: str) -> None:
+    async def kv_put(self, namespace: str, key: str, value: str, addr: str | None = None) -> None:
+        """Set a key on the given name server, or on all name servers."""
         header = PutKVConfigRequestHeader(namespace=namespace, key=key, value=value)
-        await self._ask_all_name_servers(RequestCode.PUT_KV_CONFIG, header)
+        await self._change_kv(RequestCode.PUT_KV_CONFIG, header, addr)
 
-    async def kv_delete(self, namespace: str, key: str) -> None:
+    async def kv_delete(self, namespace: str, key: str, addr: str | None = None) -> None:
+        """Delete a key on the given name server, or on all name servers."""
         header = DeleteKVConfigRequestHeader(namespace=namespace, key=key)
-        await self._ask_all_name_servers(RequestCode.DELETE_KV_CONFIG, header)
+        await self._change_kv(RequestCode.DELETE_KV_CONFIG, header, addr)
+
+    async def _change_kv(self, code: RequestCode, header: Header, addr: str | None) -> None:
+        if addr is None:
+            await self._ask_all_name_servers(code, header)
+        else:
+            await self._ask(addr, code, header)
 
     async def namesrv_config(self, addr: str | None = None) -> dict[str, str]:
         """All settings of the given name server, or of the first answering name server."""

@@ -34,7 +34,8 @@ else:
 #: A number that Java parses. Java's digits are UTF-16 units, so digits above U+FFFF are invalid.
 _JAVA_NUMBER = re.compile(r"[+-]?[^\D\U00010000-\U0010ffff]+")
 #: Finds every value that may be a number with fraction or exponent, which msgspec reads as whole.
-may_have_fraction = re.compile(rb"[0-9][.eE][0-9.eE+-]*[\",}\s]").search
+#: The pattern begins with the rarer character: headers have many digits.
+may_have_fraction = re.compile(rb"[.eE](?<=[0-9].)[0-9.eE+-]*[\",}\s]").search
 
 #: Exceptions of msgspec for malformed or unexpected JSON.
 DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)

@@ -35,6 +35,8 @@ brokerIp2 = "127.0.0.1"
 listenPort = {port}
 storePathRootDir = "{home}/store"
 waitTimeMillsInSendQueue = 60000
+autoCreateTopicEnable = true
+enableSingleTopicRegister = true
 
 [broker.brokerServerConfig]
 bindAddress = "127.0.0.1"
@@ -43,6 +45,9 @@ bindAddress = "127.0.0.1"
 brokerName = "bench"
 brokerClusterName = "DefaultCluster"
 brokerId = 0
+
+[broker.topicQueueConfig]
+defaultTopicQueueNums = 8
 
 [broker.timerWheelConfig]
 timerWheelEnable = false

@@ -94,11 +94,18 @@ def create_receiver(page: Page, gantry: Gantry, name: str, hook: Hook) -> None:
     assert hook.events() == ["test"]
 
 
-def create_rule(page: Page, gantry: Gantry, name: str, group: str) -> None:
+def create_rule(
+    page: Page,
+    gantry: Gantry,
+    name: str,
+    group: str,
+    metric: str = "group.lag",
+    threshold: str = "10",
+) -> None:
     page.goto(gantry.page("alarms/rules/create/"))
     page.get_by_label("Name").fill(name)
-    page.get_by_label("Metric").select_option("group.lag")
-    page.get_by_label("Threshold").fill("10")
+    page.get_by_label("Metric").select_option(metric)
+    page.get_by_label("Threshold").fill(threshold)
     page.get_by_label("Objects").fill(group)
     page.get_by_label("Fires after, seconds").fill("0")
     page.get_by_label("Resolves after, seconds").fill("0")

@@ -9,7 +9,14 @@ from django.utils.translation import gettext_lazy as _
 
 from console.frame.tables import Column, Columns
 from console.gateway import NotAllowedNow, NotFound, now_ms
-from console.services.alarms.models import Episode, EpisodeState, Silence
+from console.services.alarms.models import (
+    Delivery,
+    DeliveryState,
+    Episode,
+    EpisodeState,
+    Event,
+    Silence,
+)
 from console.services.alarms.rules import title_of
 from console.services.alarms.sending.content import text_of
 from console.services.alarms.silences import active_silences, silence_of
@@ -109,6 +116,14 @@ def rows_of_object(cluster: str, kind: str, name: str) -> Sequence[Row]:
         cluster=cluster, kind=kind, name=name, state=EpisodeState.FIRING
     )
     return _rows(episodes.select_related("rule").order_by("pk"))
+
+
+def receivers_of(episode: Episode) -> list[str]:
+    """Return the names of the receivers that accepted the firing notice of an episode."""
+    sent = Delivery.objects.filter(
+        notified__episode=episode, notified__event=Event.FIRING, state=DeliveryState.SENT
+    )
+    return list(sent.order_by("pk").values_list("receiver_name", flat=True))
 
 
 def episode_numbered(cluster: str, number: int) -> Episode:

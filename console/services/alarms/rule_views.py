@@ -16,7 +16,6 @@ from console.gateway import GatewayError
 from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
-from console.services.alarms.notices import receivers_of
 from console.services.alarms.scope import check_scope
 
 
@@ -33,8 +32,7 @@ class RulesPage(ClusterPage):
             (each, rules.title_of(each), rules.summary_of(each), numbers.count(each.pk))
             for each in found
         ]
-        has_receiver = any(receivers_of(each) for each in found if each.enabled)
-        return self.show(title=_("Rules"), tab="rules", rows=rows, has_receiver=has_receiver)
+        return self.show(title=_("Rules"), tab="rules", rows=rows)
 
 
 @needs(Need.WRITE)

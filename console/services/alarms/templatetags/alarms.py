@@ -3,10 +3,12 @@
 from typing import Any
 
 from django import template
+from django.db.models import Q
 
 from console.gateway import Cluster
 from console.services.alarms import episodes
 from console.services.alarms.forms import KINDS
+from console.services.alarms.models import Episode, Receiver
 from console.services.alarms.views import firing_context
 
 register = template.Library()
@@ -23,6 +25,19 @@ def alarms_of(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
     """Render the firing alarms of one object, for its page."""
     rows = episodes.rows_of_object(cluster.name, kind, name)
     return {"cluster": cluster, "kind": kind, "name": name, "rows": rows}
+
+
+@register.simple_tag
+def has_receiver() -> bool:
+    """Return whether any receiver gets notices of a rule."""
+    wanted = Q(all_rules=True) | Q(rules__enabled=True)
+    return Receiver.objects.filter(wanted, enabled=True).exists()
+
+
+@register.simple_tag
+def notified(episode: Episode) -> str:
+    """Return the names of the receivers of an alarm's firing notice, separated by commas."""
+    return ", ".join(episodes.receivers_of(episode))
 
 
 register.filter("alarm_kind", lambda value: KINDS.get(value, value))

@@ -121,7 +121,6 @@ INSTALLED_APPS = [
     "django.forms",
     "axes",
     "channels",
-    "django_celery_beat",
     "django_htmx",
     "drf_spectacular",
     "drf_spectacular_sidecar",
@@ -133,6 +132,8 @@ INSTALLED_APPS = [
     "console.api",
     "console.services.leases",
     *AREAS,
+    # Behind the console: of equal texts, the translation of the first app counts.
+    "django_celery_beat",
 ]
 
 MIDDLEWARE = [

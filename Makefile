@@ -80,9 +80,9 @@ profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution
 	@tools/wheel.sh
 
-screenshots: $(READY) ## the console's main pages in both themes, for docs/images
+screenshots: $(READY) ## the console's main pages in both themes, for docs/images (ARGS="--review FOLDER" for a review)
 	@tools/setup.sh browser
-	$(PY) tools/screenshots.py
+	$(PY) tools/screenshots.py $(ARGS)
 
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock

@@ -28,6 +28,9 @@ PURE = (
     *(f"core_broker/auth/acl1/{name}.py" for name in ("accounts", "demands", "permissions")),
     *(f"core_broker/auth/acl1/{name}.py" for name in ("reading", "rewriting", "rules")),
     "core_broker/raft/",
+    *(f"core_broker/dledger/{name}.py" for name in ("codes", "messages", "model", "state")),
+    *(f"core_broker/dledger/{name}.py" for name in ("election", "progress", "leader")),
+    *(f"core_broker/dledger/{name}.py" for name in ("follower", "node")),
     *(f"core_broker/controller/{name}.py" for name in ("model", "commands", "election", "machine")),
     "core_broker/controller/live_brokers.py",
 )

@@ -10,10 +10,12 @@ from core_broker.auth.users_file import UsersFile, server_credentials
 from core_broker.broker.access_control import AccessControl, access_control
 from core_broker.broker.broker_identity import BrokerIdentity
 from core_broker.broker.controllers import Controllers
+from core_broker.broker.dledger_roles import DLedgerParts, DLedgerRoles
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
 from core_broker.broker.replica_manager import ReplicaManager
 from core_broker.broker.role_changes import RoleChanges, RoleParts
+from core_broker.broker.role_steps import StepParts
 from core_broker.broker.saving import Encoder, TableSaver
 from core_broker.broker.truncation import finish_truncation
 from core_broker.broker.users_file import users_file
@@ -74,6 +76,8 @@ class Parts:
     fixed_slave: Slave | None
     #: None without controllers.
     manager: ReplicaManager | None
+    #: None without a DLedger commit log.
+    dledger: DLedgerRoles | None
     #: None without access control.
     access: AccessControl | None
     users: UsersFile | None
@@ -135,8 +139,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     )
     users = _administered_files(ctx, settings_file)
     requests = RequestTable(ctx)
-    compiled = compiled_fast_path(ctx, requests)
-    fast_paths = compiled, python_fast_path(ctx, requests)
+    fast_paths = compiled_fast_path(ctx, requests), python_fast_path(ctx, requests)
     server = broker_server(ctx, requests, *fast_paths, tls=ServerTls(config, "broker"))
     replication = _replication(ctx)
     delays, checks = DelayDelivery(ctx, requests.turn), TransactionChecks(ctx, requests.turn)
@@ -144,7 +147,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     return Parts(
         ctx=ctx,
         requests=requests,
-        compiled=compiled,
+        compiled=fast_paths[0],
         server=server,
         registration=registration,
         replication=replication,
@@ -156,6 +159,7 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
         executor=executor,
         fixed_slave=_slave(ctx, requests, registration, tls, hooks),
         manager=_replica_manager(ctx, replication, services, tls, hooks),
+        dledger=_dledger_roles(ctx, services, tls, hooks),
         access=access,
         users=users,
     )
@@ -176,6 +180,20 @@ def _replica_manager(
     return ReplicaManager(ctx, controllers, BrokerIdentity(ctx.config), roles, replication)
 
 
+def _dledger_roles(
+    ctx: BrokerContext,
+    services: tuple[RequestTable, Registration, DelayDelivery, TransactionChecks, TableSaver],
+    tls: ClientTls | None,
+    hooks: list[RpcHook],
+) -> DLedgerRoles | None:
+    """Make the member of a DLedger group and its roles; None without a DLedger commit log."""
+    if not ctx.config.enable_d_leger_commit_log:
+        return None
+    requests, registration, delays, checks, saver = services
+    steps = StepParts(ctx, requests, registration, delays, checks)
+    return DLedgerRoles(DLedgerParts(steps, saver, tls, hooks))
+
+
 def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> UsersFile | None:
     """Give the context the files that requests change; return the users' file."""
     if settings_file is not None:
@@ -194,7 +212,7 @@ def _slave(
     hooks: list[RpcHook],
 ) -> Slave | None:
     """Make the part that replicates from a fixed master; None on a master."""
-    if not ctx.is_slave or ctx.config.enable_controller_mode:
+    if not ctx.is_slave or ctx.config.has_elected_role:
         return None
     slave = Slave(ctx, requests.pulls.wake, tls, hooks)
     registration.master_found = slave.found_master

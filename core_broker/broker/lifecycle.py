@@ -54,7 +54,7 @@ class Broker:
             self._parts.compiled,
             self._parts.access,
             lambda: self._parts.slave,
-            lambda: None if self._parts.manager is None else self._parts.manager.varz(),
+            self._replica_set,
         )
         self._metrics = Metrics()
         self._workers: list[asyncio.Task[None]] = []
@@ -104,13 +104,15 @@ class Broker:
         loop = asyncio.get_running_loop()
         if self._parts.manager is not None:
             self._parts.manager.start()
+        elif self._parts.dledger is not None:
+            await self._parts.dledger.start()
         elif self._parts.slave is None:
             for work in (self._parts.delays.run(), self._parts.checks.run()):
                 self._workers.append(loop.create_task(work))
         else:
             self._parts.slave.start()
         self._expose()
-        if self._parts.manager is None:
+        if not self.config.has_elected_role:
             await self._parts.registration.start(self.addr)
         self.readiness.set("started")
 
@@ -134,6 +136,8 @@ class Broker:
         if self._parts.manager is not None:
             # Last: at the end of their connections the controllers elect another master.
             await self._parts.manager.stop()
+        if self._parts.dledger is not None:
+            await self._parts.dledger.stop()
         await self._parts.jobs.stop()
         tasks = [*self._ctx.tasks, *self._workers]
         for task in tasks:
@@ -180,6 +184,8 @@ class Broker:
             self._has_tables = True
             if self._parts.manager is not None:
                 self._parts.manager.roles.fence()
+            if self._parts.dledger is not None:
+                self._parts.dledger.fence()
         except OSError as error:
             raise _setting(
                 "storePathRootDir", config.store_path_root_dir, f"a usable folder ({error})"
@@ -225,11 +231,17 @@ class Broker:
         if slave is not None or manager is not None:
             self.readiness.check("replication", self._copying_problem)
             self._metrics.source(self._slave_metrics)
+        elected = manager or self._parts.dledger
+        if elected is not None:
+            self.readiness.check("role", lambda: elected.problem)
         if manager is not None:
-            self.readiness.check("role", lambda: manager.problem)
             self._metrics.source(manager.families)
         if self._parts.replication is not None:
             self._metrics.source(partial(master_families, self._parts.replication))
+
+    def _replica_set(self) -> dict[str, Any] | None:
+        elected = self._parts.manager or self._parts.dledger
+        return None if elected is None else elected.varz()
 
     def _copying_problem(self) -> str:
         slave = self._parts.slave

@@ -10,18 +10,13 @@ slave is refused: the message may survive or not. Compatible with RocketMQ's Rep
 BrokerController.changeToMaster.
 """
 
-import asyncio
 import logging
-from dataclasses import replace
 from typing import NamedTuple
 
-import msgspec
-
 from core_broker.broker.registration import Registration
+from core_broker.broker.role_steps import RoleSteps, StepParts
 from core_broker.broker.saving import TableSaver
 from core_broker.broker.truncation import truncate
-from core_broker.config.broker import BrokerRole
-from core_broker.errors import StoreReadOnly
 from core_broker.ha.switch_follower import Follower
 from core_broker.ha.switch_replication import SwitchReplication
 from core_broker.ha.sync_states import SyncStates
@@ -67,13 +62,17 @@ class RoleChanges:
         self.current: Mastership | None = None
         #: The part that copies from the master; None on a master and while fenced.
         self.follower: Follower | None = None
-        #: Number of role changes since the start.
-        self.changes = 0
         #: Number of times this broker became the master since the start.
         self.elections_won = 0
         self._parts = parts
-        self._services: list[asyncio.Task[None]] = []
-        self._is_registered = False
+        self._steps = RoleSteps(
+            StepParts(parts.ctx, parts.requests, parts.registration, parts.delays, parts.checks)
+        )
+
+    @property
+    def changes(self) -> int:
+        """Number of role changes since the start."""
+        return self._steps.changes
 
     @property
     def is_master(self) -> bool:
@@ -83,7 +82,7 @@ class RoleChanges:
     def fence(self) -> None:
         """Begin: refuse messages, and hide those that are not confirmed."""
         ctx = self._parts.ctx
-        self._become("SLAVE", ctx.config.broker_id)
+        self._steps.become("SLAVE", ctx.config.broker_id)
         if ctx.config.all_ack_in_sync_state_set:
             ctx.store.gate.close()
 
@@ -105,10 +104,8 @@ class RoleChanges:
         ctx.replicas, ctx.ha_client_info = parts.replication, None
         ctx.has_enough_members = lambda: parts.replication.has_enough_members
         parts.replication.lead(states)
-        self._become("SYNC_MASTER", 0)
-        loop = asyncio.get_running_loop()
-        for work in (parts.delays.run(), parts.checks.run()):
-            self._services.append(loop.create_task(work))
+        self._steps.become("SYNC_MASTER", 0)
+        self._steps.start_services()
         self.elections_won += 1
         self._entered(mastership)
         log.warning(
@@ -121,7 +118,7 @@ class RoleChanges:
         """Copy the log of another broker."""
         parts, ctx = self._parts, self._parts.ctx
         await self._leave()
-        self._become("SLAVE", broker_id)
+        self._steps.become("SLAVE", broker_id)
         if ctx.config.all_ack_in_sync_state_set:
             ctx.store.gate.close()
         self.follower = Follower(
@@ -158,7 +155,7 @@ class RoleChanges:
 
     async def stop(self) -> None:
         """End the services of the role; the port for slaves stays open."""
-        await self._end_services()
+        await self._steps.end_services()
         if self.follower is not None:
             await self.follower.stop()
 
@@ -167,51 +164,22 @@ class RoleChanges:
     async def _leave(self) -> None:
         """End the present role; afterwards nothing writes to the log."""
         parts, ctx = self._parts, self._parts.ctx
-        try:
-            # Messages of this iteration were accepted by the master that this broker was.
-            parts.requests.turn.end()
-        except StoreReadOnly as error:
-            log.warning("messages are dropped with the role: %s", error)
-        self._become("SLAVE", ctx.config.broker_id)
+        self._steps.end_sends()
+        self._steps.become("SLAVE", ctx.config.broker_id)
         parts.replication.resign()
         ctx.replicas = None
         ctx.has_enough_members = _always
-        await self._end_services()
+        await self._steps.end_services()
         follower, self.follower = self.follower, None
         parts.registration.master_found = None
         if follower is not None:
             await follower.stop()
         self.current = None
 
-    async def _end_services(self) -> None:
-        services, self._services = self._services, []
-        for task in services:
-            task.cancel()
-        await asyncio.gather(*services, return_exceptions=True)
-
-    def _become(self, role: BrokerRole, broker_id: int) -> None:
-        ctx = self._parts.ctx
-        ctx.reconfigure(replace(ctx.config, broker_role=role, broker_id=broker_id))
-        ctx.store.replica.set_active(role == "SLAVE")
-
     def _entered(self, mastership: Mastership) -> None:
         """Note the role, and register it at the name servers."""
-        ctx, registration = self._parts.ctx, self._parts.registration
         self.current = mastership
-        self.changes += 1
-        ctx.locks.clear()
-        ctx.topics.touch(ctx.now_ms())
-        # A name server ignores an older master that registers the id of a newer one.
-        ctx.topics.version = msgspec.structs.replace(
-            ctx.topics.version, state_version=mastership.epoch
-        )
-        if self._is_registered:
-            registration.all_changed()
-            return
-        self._is_registered = True
-        starting = asyncio.get_running_loop().create_task(registration.start(ctx.addr))
-        ctx.tasks.add(starting)
-        starting.add_done_callback(ctx.tasks.discard)
+        self._steps.register(mastership.epoch)
 
     async def _truncate(self, offset: int, confirm_offset: int) -> None:
         await truncate(self._parts.ctx, self._parts.saver, offset, confirm_offset)

@@ -224,6 +224,13 @@ class BrokerConfig(AccessSettings):
     async_learner: bool = False
     sync_from_last_file: bool = False
 
+    # DLedger commit logs, with the keys of RocketMQ 4.9.8.
+    enable_d_leger_commit_log: bool = key(False, important=True)
+    d_leger_group: str = key("", important=True)  # "": brokerName
+    d_leger_peers: str = key("", important=True)  # n0-host:port;n1-host:port;…
+    d_leger_self_id: str = key("", important=True)
+    store_path_d_ledger_commit_log: str = ""  # "": dledger-<dLegerSelfId>/data
+
     # Access control.
     acl_enable: bool = key(False, important=True)
     acl_java_checks: bool = (
@@ -254,4 +261,21 @@ class BrokerConfig(AccessSettings):
     @property
     def commit_log_dir(self) -> str:
         """Folder of the commit log; it may lie on another disk than the store folder."""
+        if self.enable_d_leger_commit_log:
+            return self.store_path_d_ledger_commit_log or str(self.d_ledger_dir / "data")
         return self.store_path_commit_log or str(Path(self.store_path_root_dir) / "commitlog")
+
+    @property
+    def has_elected_role(self) -> bool:
+        """True when controllers or a DLedger group choose the role of the running broker."""
+        return self.enable_controller_mode or self.enable_d_leger_commit_log
+
+    @property
+    def entry_index_dir(self) -> str:
+        """Folder of the index of a DLedger commit log."""
+        return str(self.d_ledger_dir / "index")
+
+    @property
+    def d_ledger_dir(self) -> Path:
+        """Folder of a DLedger commit log: data, index, term and vote."""
+        return Path(self.store_path_root_dir) / f"dledger-{self.d_leger_self_id}"

@@ -54,6 +54,9 @@ def load_broker_config(
             raise SettingsError([SettingProblem("controllerAddr", expected, "")])
         # The controllers choose role and id; until then the broker accepts nothing.
         return replace(loaded, config=replace(loaded.config, broker_role="SLAVE"))
+    if loaded.config.enable_d_leger_commit_log:
+        # The group chooses role and id; until then the broker accepts nothing.
+        return replace(loaded, config=replace(loaded.config, broker_role="SLAVE"))
     if loaded.config.broker_role == "SLAVE":
         if broker_id == 0:
             raise SettingsError([_slave_without_id(loaded.sources)])

@@ -7,7 +7,6 @@ replicate. The process therefore refuses to start.
 #: (key, value in lower case) -> the value to use instead, and the reason.
 REFUSED_VALUES = {
     ("clusterTest", "true"): "false; forwarding to another environment is not available",
-    ("enableDLegerCommitLog", "true"): "false; DLedger is not available in this version",
     ("enableLmq", "true"): "false; light queues are not available in this version",
     ("enableMultiDispatch", "true"): "false; light queues are not available in this version",
 }

@@ -63,10 +63,8 @@ _WITHOUT_EFFECT = {
         commercialTransCount fetchNamesrvAddrByAddressServer secretKey
         """,
     "metrics are always on, at httpPort": "metricsExporterType metricsPromExporterPort",
-    "DLedger commit logs are not available": """
-        dLegerGroup dLegerPeers dLegerSelfId preferredLeaderId
-        storePathDLedgerCommitLog totalReplicas
-        """,
+    "the leader of a DLedger group stays until it fails": "preferredLeaderId",
+    "a DLedger group and a sync-state set count their members": "totalReplicas",
     "the key belongs to a feature of RocketMQ 5 that is not available in this version": """
         defaultMessageRequestMode deleteTopicWithBrokerRegistration enableAllTopicList
         enableRetryTopicV2 enableTopicList litePullMessageEnable maxLmqConsumeQueueNum

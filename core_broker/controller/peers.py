@@ -4,20 +4,15 @@ A member's id ends in a number, which is its number in the Raft group, less one.
 administration connect to the port of the peer; Raft has a port of its own.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core_broker.config.controller_keys import ControllerKeys
+from core_broker.config.peer_list import PeerAddress, parse_peers
 from core_broker.errors import SettingProblem, SettingsError
-from core_broker.limits import PORT_MAX
 
 #: Raft's port of a peer whose Raft address is not configured, above the port of the peer.
 RAFT_PORT_OFFSET = 1
-#: Controllers of one group.
-PEERS_MAX = 9
-
-_PEER = re.compile(r"(?P<id>[A-Za-z_]*(?P<number>\d{1,4}))-(?P<host>[^\s;]+):(?P<port>\d{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +75,10 @@ def peers_of(config: ControllerKeys) -> Peers:
     return Peers(config.controller_d_leger_group, numbers[self_id], by_number)
 
 
-_Addresses = dict[int, tuple[str, str, int]]
+def _addresses(key: str, text: str, problems: list[SettingProblem]) -> dict[int, PeerAddress]:
+    """Return the members of a list by the numbers of their Raft nodes, which begin with 1."""
+    return {number + 1: peer for number, peer in parse_peers(key, text, problems).items()}
 
 
-def _addresses(key: str, text: str, problems: list[SettingProblem]) -> _Addresses:
-    found: _Addresses = {}
-    parts = [part.strip() for part in text.split(";") if part.strip()]
-    for part in parts:
-        match = _PEER.fullmatch(part)
-        if match is None or not 0 < int(match["port"]) <= PORT_MAX:
-            expected = "n0-host:port, several separated by ; with different numbers in their ids"
-            problems.append(SettingProblem(key, expected, part))
-            continue
-        found[int(match["number"]) + 1] = (match["id"], match["host"], int(match["port"]))
-    if not problems and (len(found) < len(parts) or len(found) > PEERS_MAX):
-        expected = f"at most {PEERS_MAX} peers with different numbers in their ids"
-        problems.append(SettingProblem(key, expected, text))
-    return found
-
-
-def _raft_address(host: str, port: int, raft: tuple[str, str, int] | None) -> tuple[str, int]:
-    return (host, port + RAFT_PORT_OFFSET) if raft is None else raft[1:]
+def _raft_address(host: str, port: int, raft: PeerAddress | None) -> tuple[str, int]:
+    return (host, port + RAFT_PORT_OFFSET) if raft is None else (raft.host, raft.port)

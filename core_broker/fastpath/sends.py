@@ -108,6 +108,7 @@ class FastSends:
         self._is_sync = self._turn.durability.is_awaited
         self._is_closed = (
             bool(config.start_accept_send_request_time_stamp)
+            or config.enable_d_leger_commit_log
             or not self._is_enabled(config)
             or ":" in host
         )

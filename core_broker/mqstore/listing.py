@@ -138,6 +138,7 @@ def _log_end(log: LogView, newest: int) -> int | None:
     The first scan starts at the newest message of all queues. After damage, or where no record
     begins, the last segment that begins with a record is scanned.
     """
+    newest = max(log.min_offset, newest - log.framing.header_bytes)
     scan = LogScan(log, newest, check_crc=False)
     if _read_to_end(scan) and scan.end > newest:
         return scan.end

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core_broker.mqstore.folder import DataFile, next_data, read_range
+from core_broker.store.framing import ENTRIES, RECORDS, Framing, parse_entry_header
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.segments import segment_path
 
@@ -31,6 +32,11 @@ class LogView:
         self._paths = {segment.start: segment.path for segment in segments}
         #: Reason of each unreadable segment, by start offset.
         self.unreadable: dict[int, str] = {}
+        #: Records, or entries of DLedger when the log begins with one.
+        self.framing: Framing = RECORDS
+        start = self.min_offset
+        if parse_entry_header(self.read(start, ENTRIES.header_bytes), 0, start) is not None:
+            self.framing = ENTRIES
 
     @property
     def min_offset(self) -> int:

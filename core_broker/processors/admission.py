@@ -64,7 +64,7 @@ def check_sendable(ctx: BrokerContext, topic: TopicConfig | None, name: str) -> 
         not ctx.is_accepting
         or config.start_accept_send_request_time_stamp
         or config.broker_role == "SLAVE"
-        or config.enable_controller_mode
+        or config.has_elected_role
     ):
         check_accepting(ctx)
     if topic is None:

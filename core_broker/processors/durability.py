@@ -57,7 +57,7 @@ class Durability:
 
     def may_be_lost(self, code: ResponseCode) -> bool:
         """Whether a stored message whose wait ended with a code may vanish with a failover."""
-        return self._settings().enable_controller_mode and code in _LATE_COPIES
+        return self._settings().has_elected_role and code in _LATE_COPIES
 
     def confirm(self, end: int, then: Confirmed) -> None:
         """Call back when disk and slaves have all bytes before `end`, or when the wait failed."""
@@ -85,7 +85,7 @@ def _needs_slaves(config: BrokerConfig) -> bool:
     if config.broker_role != "SYNC_MASTER":
         return False
     is_all_ack = config.enable_controller_mode and config.all_ack_in_sync_state_set
-    return is_all_ack or config.in_sync_replicas > 1
+    return is_all_ack or config.enable_d_leger_commit_log or config.in_sync_replicas > 1
 
 
 def _disk_code(is_on_disk: bool) -> ResponseCode:

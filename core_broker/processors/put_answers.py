@@ -28,10 +28,15 @@ def unconfirmed_answer(
     After a failed write or flush the store is read-only and its last messages may be lost: the
     answer is a refusal. Otherwise the message is stored, and only its flush or its copy is late:
     FLUSH_DISK_TIMEOUT, SLAVE_NOT_AVAILABLE or FLUSH_SLAVE_TIMEOUT, which clients treat as a
-    success with a status.
+    success with a status. A DLedger group refuses what its majority does not have in time, with the
+    code of RocketMQ 4.9, by which clients send again.
     """
     if code == ResponseCode.SERVICE_NOT_AVAILABLE or not is_writable:
         return refused_answer(config, put_refusal(config, PutStatus.SERVICE_NOT_AVAILABLE))
+    if config.enable_d_leger_commit_log and code == ResponseCode.FLUSH_SLAVE_TIMEOUT:
+        # No majority in time. The message may be committed later; clients send it again.
+        remark = "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
+        return refused_answer(config, RequestRefused(ResponseCode.SYSTEM_ERROR, remark))
     stored.code = code
     return stored
 

@@ -100,7 +100,8 @@ class SendProcessor:
             self._turn.end_soon()
             return None
         response = stored_answer(ctx.config, msg_id, queue_id, result.offset_logical)
-        if wait != "false" and self._turn.durability.is_awaited:
+        must_wait = wait != "false" or ctx.config.enable_d_leger_commit_log
+        if must_wait and self._turn.durability.is_awaited:
             confirmed = partial(self._confirmed, connection, request, response)
             self._turn.when_confirmed(confirmed)
             return None

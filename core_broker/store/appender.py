@@ -24,6 +24,7 @@ from core_broker.store.consume_queues import ArrivalListener, is_folder_name
 from core_broker.store.dispatcher import QUEUED, Dispatcher
 from core_broker.store.files import Buffer
 from core_broker.store.flusher import Flusher
+from core_broker.store.framing import ENTRY_BYTES_MAX
 from core_broker.store.health import Health
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
@@ -59,6 +60,8 @@ class Appender:
         self.write_time_ms = 0
         #: True on a slave: the log is a copy of its master's log, and all puts are refused.
         self.is_replica = settings().broker_role == "SLAVE"
+        self._entries = parts.log.entries
+        self._header_bytes = parts.log.framing.header_bytes
         #: Stages the records that a fast path holds; called first by every put and write.
         self.stage_pending: Callable[[], None] = _no_pending
         self._log = parts.log
@@ -81,11 +84,15 @@ class Appender:
             return self._refuse(status)
         now = self.now()
         queue = self._queues.get_or_create(inner.topic, inner.queue_id)
-        record = self._encode(inner, queue.next_offset, self._log.position, now)
-        if isinstance(record, bytes) and not self._log.fits(len(record)):
-            record = self._roll(len(record)) or self._encode(
-                inner, queue.next_offset, self._log.position, now
-            )
+        record = self._encode(inner, queue.next_offset, self._next_offset, now)
+        if isinstance(record, bytes):
+            size = self._header_bytes + len(record)
+            if self._entries is not None and size > ENTRY_BYTES_MAX:
+                return self._refuse(PutStatus.MESSAGE_ILLEGAL)
+            if not self._log.fits(size):
+                record = self._roll(size) or self._encode(
+                    inner, queue.next_offset, self._next_offset, now
+                )
         if isinstance(record, PutStatus):
             return self._refuse(record)
         if not self._preallocator.has_space(len(record)):
@@ -104,6 +111,8 @@ class Appender:
             refusals.append(PutStatus.MESSAGE_ILLEGAL)
         if refusals:
             return [self._refuse(refusals[0]) for _ in inners]
+        if self._entries is not None:
+            return self._put_entries(inners)
         now = self.now()
         records = self._encode_all(inners, now)
         if not isinstance(records, PutStatus):
@@ -121,9 +130,28 @@ class Appender:
             for inner, record in zip(inners, records, strict=True)
         ]
 
+    def _put_entries(self, inners: Sequence[MessageInner]) -> list[PutResult]:
+        """Stage each message as an entry of its own, as DLedger does, in one segment or in two.
+
+        When one is refused, all count as refused, although the ones before it are stored.
+        """
+        results: list[PutResult] = []
+        for inner in inners:
+            results.append(self.put(inner))
+            if results[-1].status is not PutStatus.PUT_OK:
+                return [results[-1] for _ in inners]
+        return results
+
+    @property
+    def _next_offset(self) -> int:
+        """Physical offset of the next record."""
+        return self._log.position + self._header_bytes
+
     def capacity_bytes(self) -> int:
         """Maximum size, bytes, for the next `stage_encoded`; larger records must use `put`."""
         log = self._log
+        if self._entries is not None:
+            return 0  # a fast path encodes no entries of DLedger
         if self.is_replica or self._health.reason is not None or self._preallocator.is_disk_full:
             return 0
         unwritten = log.position - log.written
@@ -206,9 +234,12 @@ class Appender:
     def _stage(
         self, queue: ConsumeQueue, inner: MessageInner, record: bytes, now: int
     ) -> PutResult:
-        offset, logical, size = self._log.position, queue.next_offset, len(record)
+        offset, logical, size = self._next_offset, queue.next_offset, len(record)
         self._dispatcher.stage(queue, inner, (offset, size, now))
-        self._log.stage(record)
+        if self._entries is None:
+            self._log.stage(record)
+        else:
+            self._log.stage_many(self._entries.header(self._log.position, size) + record, offset)
         self._counters.put_times += 1
         self._counters.put_bytes += size
         return PutResult(PutStatus.PUT_OK, offset, logical, size, now)

@@ -123,7 +123,7 @@ class ColdReads:
         def warmed(error: Exception | None) -> None:
             if error is None:
                 try:
-                    self._finish(cold)
+                    self.finish(cold)
                 except OSError as raised:
                     error = raised
             then(error)
@@ -133,7 +133,8 @@ class ColdReads:
     def _executor_of(self, cold: ColdRead) -> SerialExecutor | None:
         return self._repairing if cold.repairs else None
 
-    def _finish(self, cold: ColdRead) -> None:
+    def finish(self, cold: ColdRead) -> None:
+        """Note a finished cold read."""
         self._on_warm(cold)
         for repair in cold.repairs:
             repair.apply()
@@ -169,7 +170,7 @@ class ColdReads:
     async def warmed(self, cold: ColdRead) -> None:
         """Wait until a cold read has finished; raises OSError or StoreBusy."""
         await self.ran(cold.warm, self._executor_of(cold))
-        self._finish(cold)
+        self.finish(cold)
 
     async def when_warm(self, ask: Callable[[], T]) -> T:
         """Return the result of `ask`, repeated after each ColdRead once its ranges are in memory.

@@ -12,17 +12,19 @@ bytes only. The log has four offsets, which never decrease while the broker runs
       oldest      on disk   in file   next record goes here
 """
 
-import shlex
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, RECORD_START
+from core_broker.message.record_layout import BLANK_BYTES
+from core_broker.store.entry_log import EntryLog
 from core_broker.store.files import Buffer, Files
+from core_broker.store.framing import ENTRIES, RECORDS, Framing
 from core_broker.store.log_maps import LogMaps
 from core_broker.store.segments import (
     OpenFiles,
     Segment,
+    advice_on_cut_segment,
     create_segment,
     list_segments,
     open_segment,
@@ -51,8 +53,16 @@ class CommitLog:
     """The segments of the log, its staging buffer and its offsets. Event loop only."""
 
     def __init__(
-        self, files: Files, folder: Path, segment_size: int, open_files: OpenFiles
+        self,
+        files: Files,
+        folder: Path,
+        segment_size: int,
+        open_files: OpenFiles,
+        entries: EntryLog | None = None,
     ) -> None:
+        #: The entries of DLedger that hold the records; None for records without entries.
+        self.entries = entries
+        self.framing: Framing = RECORDS if entries is None else ENTRIES
         self.folder = folder
         self.segment_size = segment_size
         self.min_offset = 0
@@ -69,8 +79,7 @@ class CommitLog:
         #: Empty segments for later use.
         self._spare: deque[Segment] = deque()
         self._staged: list[Buffer] = []
-        self._staged_from = 0
-        self._newest = -1
+        self._staged_from, self._newest = 0, -1
         #: Segments ended in this event-loop iteration, with start and bytes of their last write.
         self._rolled: list[tuple[Segment, int, list[Buffer]]] = []
         self._opened_at = self._warmed_at = 0
@@ -93,21 +102,11 @@ class CommitLog:
             self.segment_size,
             "mappedFileSizeCommitLog",
             mends_last=mends_last,
-            advice=self._advice_on_cut_segment(),
+            advice=advice_on_cut_segment(self.folder, self.segment_size),
         )
         self._paths = {start: segment_path(self.folder, start) for start in starts}
         self.min_offset = starts[0] if starts else 0
         self.written = self.loaded_end
-
-    def _advice_on_cut_segment(self) -> str:
-        command = f"mqstore verify DIR --store-path-commit-log {shlex.quote(str(self.folder))}"
-        if self.folder.name == "commitlog":
-            command = f"mqstore verify {shlex.quote(str(self.folder.parent))}"
-        return (
-            "if the file was cut, keep a copy of the store and run"
-            f" {command} --mapped-file-size-commit-log {self.segment_size}"
-            " for the list of whole and lost records"
-        )
 
     @property
     def is_empty(self) -> bool:
@@ -213,7 +212,7 @@ class CommitLog:
         """End the active segment with a blank record, or a given one, and go to the next."""
         following = self._spare.popleft() if self._spare else self._create(self.active.end)
         if blank is None:
-            blank = RECORD_START.pack(self.active.end - self.position, BLANK_MAGIC)
+            blank = self.framing.blank(self.active.end - self.position)
         self._staged.append(blank)
         self._rolled.append((self.active, self._staged_from, self._staged))
         self._writing.append(following)
@@ -240,6 +239,8 @@ class CommitLog:
             self._paths[segment.end] = segment_path(self.folder, segment.end)
         self._rolled.clear()
         self._staged.clear()
+        if self.entries is not None:
+            self.entries.write_staged()
         self.written = self._staged_from = self.position
         self.last_record = self._newest
 
@@ -249,6 +250,8 @@ class CommitLog:
             self._spare.appendleft(self._writing.pop())
         self._rolled.clear()
         self._staged.clear()
+        if self.entries is not None:
+            self.entries.discard_staged()
         self.position = self._staged_from = self.written
         self._newest = self.last_record
 

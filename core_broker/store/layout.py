@@ -6,7 +6,13 @@
     storePathRootDir/checkpoint   abort   lock   epochFileCheckpoint
     storePathRootDir/dispatchCheckpoint.json   truncation.json   trash/
 
-All files but the last three are RocketMQ's, as in StorePathConfigHelper.
+With enableDLegerCommitLog, in place of commitlog:
+
+    storePathRootDir/dledger-n0/data/00000000000000000000 …      storePathDLedgerCommitLog, if set
+    storePathRootDir/dledger-n0/index/00000000000000000000 …
+
+All files but dispatchCheckpoint.json, truncation.json and trash are RocketMQ's, as in
+StorePathConfigHelper and DLedgerConfig.
 """
 
 from dataclasses import dataclass
@@ -15,6 +21,7 @@ from pathlib import Path
 from core_broker.config import BrokerConfig
 from core_broker.store.commit_log import CommitLog
 from core_broker.store.consume_queues import ConsumeQueues
+from core_broker.store.entry_log import EntryLog
 from core_broker.store.files import Files
 from core_broker.store.key_index import KeyIndex
 from core_broker.store.segments import OpenFiles
@@ -99,8 +106,10 @@ def make_parts(
 ) -> StoreParts:
     """Create the parts from the settings, without loading files."""
     log_folder = Path(config.commit_log_dir)
+    has_entries = config.enable_d_leger_commit_log
+    entries = EntryLog(files, Path(config.entry_index_dir)) if has_entries else None
     return StoreParts(
-        CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files),
+        CommitLog(files, log_folder, config.mapped_file_size_commit_log, open_files, entries),
         ConsumeQueues(files, paths.queues, config.mapped_file_size_consume_queue, open_files),
         KeyIndex(files, paths.index, config.max_hash_slot_num, config.max_index_num),
     )

@@ -9,13 +9,11 @@ Only a power cut leaves holes: the page cache keeps all writes of a killed proce
 sectors of zeros, since segments contain zeros before the first write.
 """
 
-from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, MAGIC_AT, RECORD_START
+from core_broker.message.record_layout import BLANK_BYTES, MAGIC_AT
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
 #: Chunk size for scanning damage, bytes.
 CHUNK_BYTES = 1024 * 1024
-
-_BLANK_MAGIC = BLANK_MAGIC.to_bytes(4, "big")
 
 
 def next_whole_record(
@@ -71,11 +69,10 @@ def _blank_record(log: ReadableLog, start: int, segment_end: int) -> int:
     """
     at = start
     while at < segment_end and (data := log.read(at, CHUNK_BYTES)):
-        hit = data.find(_BLANK_MAGIC, MAGIC_AT)
-        while hit >= 0:
-            blank = at + hit - MAGIC_AT
-            if RECORD_START.unpack_from(data, hit - MAGIC_AT)[0] == segment_end - blank:
-                return blank
-            hit = data.find(_BLANK_MAGIC, hit + 1)
+        hit = log.framing.find_blank(data, 0)
+        while 0 <= hit <= len(data) - BLANK_BYTES:
+            if log.framing.is_blank(data, hit, segment_end - at - hit):
+                return at + hit
+            hit = log.framing.find_blank(data, hit + 1)
         at += max(1, len(data) - BLANK_BYTES)
     return segment_end

@@ -155,6 +155,10 @@ class LogReader:
         head = self._log.read(offset, RECORD_BYTES_MIN)
         return store_timestamp_in(head) if is_record(head, offset) else -1
 
+    def first_timestamp(self, position: int) -> int:
+        """Return the store time of the record at a log position, ms; -1 without a record."""
+        return self.store_timestamp(position + self._log.framing.header_bytes)
+
     def store_time_of(self, queue: ConsumeQueue, wanted: Wanted) -> int:
         """Return the store time of a message of a queue, ms; -1 without the message."""
         logical, offset, size = wanted

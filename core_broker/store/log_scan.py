@@ -13,7 +13,6 @@ from core_broker.message import sysflag
 from core_broker.message.layout import INT, LONG, SHORT
 from core_broker.message.record_layout import (
     BLANK_BYTES,
-    BLANK_MAGIC,
     BODY_LENGTH_AT,
     CRC_MASK,
     HEAD,
@@ -28,6 +27,7 @@ from core_broker.message.record_layout import (
     V6_HOSTS,
 )
 from core_broker.store.consume_queues import is_folder_name
+from core_broker.store.framing import Framing
 
 #: Size of one read, bytes.
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -46,6 +46,7 @@ class ReadableLog(Protocol):
     """The log of a running store, or of a store folder without a broker."""
 
     segment_size: int
+    framing: Framing
 
     def read(self, offset: int, size: int) -> bytes:
         """Return bytes of one segment; fewer than `size` at the end of segment or log."""
@@ -149,37 +150,46 @@ class LogScan:
         #: The reason of the stop; None when only zeros follow.
         self.flaw: Flaw | None = None
         self._log = log
+        self._framing = log.framing
         self._check_crc = check_crc
 
     def __iter__(self) -> Iterator[LogRecord]:
         data, base = b"", self.end
+        framing, header_bytes = self._framing, self._framing.header_bytes
         while True:
             at = self.end - base
-            # `data` must contain the whole record before parsing.
-            if at + BLANK_BYTES > len(data) or at + INT.unpack_from(data, at)[0] > len(data):
+            # `data` must contain the whole part before parsing.
+            if at + BLANK_BYTES > len(data) or at + framing.part_bytes(data, at) > len(data):
                 data, base, at = self._read(), self.end, 0
                 if len(data) < BLANK_BYTES:
                     return
-            size, magic = RECORD_START.unpack_from(data, at)
-            if magic == BLANK_MAGIC and size == self._left():
-                self.end += size
+            if framing.is_blank(data, at, self._left()):
+                self.end += self._left()
                 data, base = b"", self.end
                 continue
-            found = self._record(data, at, size, magic)
+            if not any(data[at : at + BLANK_BYTES]):
+                return
+            found = self._record(data, at)
             if found is None:
                 return
-            self.end += size
+            self.end += header_bytes + found.size
             yield found
 
-    def _record(self, data: bytes, at: int, size: int, magic: int) -> LogRecord | None:
-        if size == 0 and magic == 0:
+    def _record(self, data: bytes, at: int) -> LogRecord | None:
+        part_bytes, header_bytes = self._framing.part_bytes(data, at), self._framing.header_bytes
+        least = RECORD_BYTES_MIN + header_bytes
+        if not least <= part_bytes <= min(self._left() - BLANK_BYTES, len(data) - at):
+            self.flaw = Flaw(self.end, f"a record of {part_bytes} bytes cannot lie here")
             return None
+        if reason := self._framing.flaw(data, at, self.end):
+            self.flaw = Flaw(self.end, reason)
+            return None
+        at += header_bytes
+        _, magic = RECORD_START.unpack_from(data, at)
         if magic not in RECORD_MAGICS:
             self.flaw = Flaw(self.end, f"no record begins here, the magic is {magic:#010x}")
-        elif not RECORD_BYTES_MIN <= size <= min(self._left() - BLANK_BYTES, len(data) - at):
-            self.flaw = Flaw(self.end, f"a record of {size} bytes cannot lie here")
         else:
-            found = parse_record(data, at, self.end, check_crc=self._check_crc)
+            found = parse_record(data, at, self.end + header_bytes, check_crc=self._check_crc)
             if isinstance(found, Flaw):
                 self.flaw = found
             elif looks_torn(data, found, at) and not self._is_followed(found):
@@ -190,13 +200,16 @@ class LogScan:
 
     def _is_followed(self, record: LogRecord) -> bool:
         """Return whether another record follows; then a client sent the zeros in the properties."""
-        offset = record.offset + record.size
-        head = self._log.read(offset, STORE_TIMESTAMP_AT)
-        if len(head) < STORE_TIMESTAMP_AT:
+        end, header_bytes = record.offset + record.size, self._framing.header_bytes
+        head = self._log.read(end, header_bytes + STORE_TIMESTAMP_AT)
+        left = self._log.segment_size - end % self._log.segment_size
+        if len(head) >= BLANK_BYTES and self._framing.is_blank(head, 0, left):
+            return True
+        if len(head) < header_bytes + STORE_TIMESTAMP_AT:
             return False
-        _, magic = RECORD_START.unpack_from(head)
-        (physical,) = LONG.unpack_from(head, PHYSICAL_OFFSET_AT)
-        return magic == BLANK_MAGIC or (magic in RECORD_MAGICS and physical == offset)
+        _, magic = RECORD_START.unpack_from(head, header_bytes)
+        (physical,) = LONG.unpack_from(head, header_bytes + PHYSICAL_OFFSET_AT)
+        return magic in RECORD_MAGICS and physical == end + header_bytes
 
     def _left(self) -> int:
         return self._log.segment_size - self.end % self._log.segment_size
@@ -204,31 +217,32 @@ class LogScan:
     def _read(self) -> bytes:
         data = self._log.read(self.end, CHUNK_BYTES)
         if len(data) >= BLANK_BYTES:
-            (size,) = INT.unpack_from(data)
-            if len(data) < size <= self._left():
-                data = self._log.read(self.end, size)
+            part_bytes = self._framing.part_bytes(data, 0)
+            if len(data) < part_bytes <= self._left():
+                data = self._log.read(self.end, part_bytes)
         return data
 
 
 def find_record(log: ReadableLog, start: int, end: int) -> int | None:
-    """Return the first offset from `start` to `end` with a record of that physical offset.
+    """Return the first position from `start` to `end` with a record of that physical offset.
 
     Readers use it to skip damage in the middle of the log.
     """
-    at = start
+    at, header_bytes = start, log.framing.header_bytes
     while at < end and (data := log.read(at, CHUNK_BYTES)):
         if not any(data[:SECTOR]) and (following := log.next_data(at)) > at + len(data):
             # Skip the unwritten part of a segment. A record's first bytes may be zeros.
             at = following - BLANK_BYTES
             continue
-        hit = data.find(_MAGIC_START, MAGIC_AT)
+        hit = data.find(_MAGIC_START, header_bytes + MAGIC_AT)
         while hit >= 0:
             offset = at + hit - MAGIC_AT
             stored_at = hit - MAGIC_AT + PHYSICAL_OFFSET_AT
             if data[stored_at : stored_at + LONG.size] == LONG.pack(offset):
-                return offset if offset < end else None
+                position = offset - header_bytes
+                return position if position < end else None
             hit = data.find(_MAGIC_START, hit + 1)
         # The chunk may end within the head of a record.
-        overlap = STORE_TIMESTAMP_AT if len(data) > STORE_TIMESTAMP_AT else 0
-        at += len(data) - overlap
+        overlap = header_bytes + STORE_TIMESTAMP_AT
+        at += len(data) - (overlap if len(data) > overlap else 0)
     return None

@@ -3,14 +3,24 @@
 from pathlib import Path
 
 from core_broker.store.files import File, Files
+from core_broker.store.framing import RECORDS, Framing
 from core_broker.store.segments import segment_path
 
 
 class LogSnapshot:
     """The log from `start` to `end`; a deleted segment reads as empty. One thread at a time."""
 
-    def __init__(self, files: Files, folder: Path, segment_size: int, start: int, end: int) -> None:
+    def __init__(
+        self,
+        files: Files,
+        folder: Path,
+        segment_size: int,
+        start: int,
+        end: int,
+        framing: Framing = RECORDS,
+    ) -> None:
         self.segment_size = segment_size
+        self.framing = framing
         self.start = start
         self.end = end
         self._files = files

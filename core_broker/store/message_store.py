@@ -8,7 +8,6 @@ DefaultMessageStore.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -36,7 +35,7 @@ from core_broker.store.results import (
 from core_broker.store.stats import StoreStats
 from core_broker.store.store_lock import Lock
 from core_broker.store.truncator import Truncator
-from core_broker.store.workers import Workers
+from core_broker.store.workers import Workers, wall_clock_ms
 
 #: Interval of `tick`, seconds.
 TICK_S = 0.1
@@ -44,11 +43,6 @@ TICK_S = 0.1
 WRITES_PER_TICK = 100
 
 log = logging.getLogger(__name__)
-
-
-def wall_clock_ms() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 class MessageStore:
@@ -72,6 +66,8 @@ class MessageStore:
         self._paths, self._open_files = workers.paths, workers.open_files
         self._parts = parts = workers.parts
         self._log, self._queues = parts.log, parts.queues
+        #: The entries of a DLedger commit log; None for another log.
+        self.entries = parts.log.entries
         self.health = self._health = workers.health
         self._meter, self._counters = workers.meter, workers.meter.counters
         self._damage = workers.damage
@@ -190,6 +186,8 @@ class MessageStore:
 
     def _release(self) -> None:
         self._log.close()
+        if self.entries is not None:
+            self.entries.close()
         self._parts.index.close()
         self._open_files.close()
         if self._lock is not None:

@@ -88,7 +88,7 @@ class Reader:
         """Return the store time of the first message of the log, ms; -1 without one."""
         min_offset = self._log.min_offset
         if self._earliest[0] != min_offset or self._earliest[1] < 0:
-            self._earliest = (min_offset, self._records.store_timestamp(min_offset))
+            self._earliest = (min_offset, self._records.first_timestamp(min_offset))
         return self._earliest[1]
 
     # -- by queue --

@@ -124,6 +124,9 @@ class Recovery:
         if self._dispatcher.gaps and not is_short and whole > self._log.min_offset:
             self._rebuild_gaps()
         self._finish(checkpoint, whole, is_clean=is_clean)
+        if self._log.entries is not None:
+            is_whole = not self._result.must_checkpoint
+            self._log.entries.load(self._log, self._result.last_record, is_clean=is_whole)
         log.info("%s", self._result)
         return self._result
 
@@ -178,7 +181,7 @@ class Recovery:
         until = checkpoint.recover_from_timestamp(with_index=self._config.message_index_safe)
         start = self._log.loaded_end - self._log.segment_size
         while start > self._log.min_offset:
-            stored_at = self._reader.store_timestamp(start)
+            stored_at = self._reader.first_timestamp(start)
             if 0 < stored_at <= until:
                 return start
             start -= self._log.segment_size
@@ -341,7 +344,7 @@ class Recovery:
         """Return the end of the last segment with records: segments are created ahead."""
         size = self._log.segment_size
         least = self._log.min_offset + size
-        while end > least and self._reader.store_timestamp(end - size) < 0:
+        while end > least and self._reader.first_timestamp(end - size) < 0:
             end -= size
         return end
 

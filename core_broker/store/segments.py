@@ -8,6 +8,7 @@ start. Compatible with RocketMQ's MappedFileQueue.
 """
 
 import logging
+import shlex
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -82,6 +83,18 @@ def list_segments(
             reason = f"a segment beginning at {expected} is missing"
             raise StoreCorrupt(str(segment_path(folder, start)), 0, reason)
     return starts
+
+
+def advice_on_cut_segment(folder: Path, size: int) -> str:
+    """Return what to do about a last segment of a commit log that is too short."""
+    command = f"mqstore verify DIR --store-path-commit-log {shlex.quote(str(folder))}"
+    if folder.name == "commitlog":
+        command = f"mqstore verify {shlex.quote(str(folder.parent))}"
+    return (
+        "if the file was cut, keep a copy of the store and run"
+        f" {command} --mapped-file-size-commit-log {size}"
+        " for the list of whole and lost records"
+    )
 
 
 def _mend_last(files: Files, paths: list[Path], size: int) -> None:

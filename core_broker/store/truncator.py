@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 
 from core_broker.errors import TruncationRefused
-from core_broker.message.record_layout import BLANK_BYTES, BLANK_MAGIC, RECORD_START
+from core_broker.message.record_layout import BLANK_BYTES
 from core_broker.store.abort_file import write_abort_file
 from core_broker.store.checkpoint import DispatchCheckpoint, QueueRanges, save_dispatch_checkpoint
 from core_broker.store.consume_queue import ConsumeQueue
@@ -158,11 +158,9 @@ class Truncator:
         start = self._log.segment_end(offset) - self._log.segment_size
         if offset in (start, self._log.written):
             return True
-        head = self._log.read(offset, BLANK_BYTES)
-        if len(head) == BLANK_BYTES:
-            size, magic = RECORD_START.unpack(head)
-            if magic == BLANK_MAGIC and size == self._log.segment_end(offset) - offset:
-                return True
+        head, left = self._log.read(offset, BLANK_BYTES), self._log.segment_end(offset) - offset
+        if len(head) == BLANK_BYTES and self._log.framing.is_blank(head, 0, left):
+            return True
         if next(iter(LogScan(self._log, offset, check_crc=True)), None) is not None:
             return True
         # The record at the offset is damaged: the records before tell where it begins.

@@ -167,7 +167,9 @@ class UnitRepairs:
 
     def _snapshot(self) -> LogSnapshot:
         log = self._log
-        return LogSnapshot(self._files, log.folder, log.segment_size, log.min_offset, log.written)
+        return LogSnapshot(
+            *(self._files, log.folder, log.segment_size, log.min_offset, log.written, log.framing)
+        )
 
     def _apply(self, repair: UnitRepair) -> None:
         """Overwrite the damaged units of a finished repair; a second call does nothing."""

@@ -1,5 +1,6 @@
 """The workers of a store: each owns one kind of work on the log and the files derived from it."""
 
+import time
 from collections.abc import Callable
 
 from core_broker.config import BrokerConfig
@@ -32,6 +33,11 @@ from core_broker.store.unit_repairs import UnitRepairs
 
 #: Maximum number of open files, besides the files being written.
 OPEN_FILES_MAX = 256
+
+
+def wall_clock_ms() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class Workers:

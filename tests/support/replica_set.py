@@ -38,6 +38,21 @@ def _prefix(network: Network | None, name: str) -> Sequence[str]:
     return () if network is None else network.command(name)
 
 
+def _group(size: int) -> dict[str, Any]:
+    """The settings of the members of a DLedger group."""
+    members = [f"n{number}-127.0.0.1:{free_broker_port()}" for number in range(size)]
+    return {"enable_d_leger_commit_log": True, "d_leger_peers": ";".join(members)}
+
+
+def _under_controllers(addrs: str) -> dict[str, Any]:
+    """The settings of replicas under controllers."""
+    return {
+        "enable_controller_mode": True,
+        "controller_addr": addrs,
+        "all_ack_in_sync_state_set": True,
+    }
+
+
 class Replica:
     """One broker of the set; port and store stay over restarts."""
 
@@ -88,7 +103,8 @@ class ReplicaSet:
     """Programs on free ports; use as a context manager.
 
     With `controller_addr` the replicas use controllers of the test. The hosts of a `network` are
-    `host_names`.
+    `host_names`. With `is_dledger` the replicas are a DLedger group
+    without controllers.
     """
 
     def __init__(
@@ -97,8 +113,10 @@ class ReplicaSet:
         replicas: int = 3,
         controllers: int = 1,
         controller_addr: str = "",
+        *,
         network: Network | None = None,
         controller_settings: Mapping[str, Any] = MappingProxyType({}),
+        is_dledger: bool = False,
         **settings: Any,
     ) -> None:
         self._undo = ExitStack()
@@ -108,7 +126,8 @@ class ReplicaSet:
         kept = {"kv_config_path": folder / "kv.json", "config_store_path": folder / "n.properties"}
         self.namesrv.start({"listen_port": 0, **own, **kept})
         self.namesrv_addr = f"{own['bind_address']}:{self.namesrv.port('remoting')}"
-        names = [] if controller_addr else [f"controller-{n}" for n in range(controllers)]
+        has_own = not controller_addr and not is_dledger
+        names = [f"controller-{n}" for n in range(controllers if has_own else 0)]
         self.controller_addrs = [
             f"{address_of(network, name)}:{free_broker_port()}" for name in names
         ]
@@ -138,16 +157,18 @@ class ReplicaSet:
             **own,
             "broker_name": BROKER_NAME,
             "namesrv_addr": self.namesrv_addr,
-            "enable_controller_mode": True,
-            "controller_addr": controller_addr or ";".join(self.controller_addrs),
-            "all_ack_in_sync_state_set": True,
             "wait_time_mills_in_send_queue": 20_000,
             **SMALL_STORE,
             "mapped_file_size_commit_log": SEGMENT_BYTES,
-            **settings,
         }
+        addrs = controller_addr or ";".join(self.controller_addrs)
+        common |= _group(replicas) if is_dledger else _under_controllers(addrs)
+        common |= settings
         assert all(java_key(name) for name in common)
-        self.replicas = [Replica(folder / f"replica-{n}", common, network) for n in range(replicas)]
+        own_ids = [{"d_leger_self_id": f"n{n}"} if is_dledger else {} for n in range(replicas)]
+        self.replicas = [
+            Replica(folder / f"replica-{n}", common | own, network) for n, own in enumerate(own_ids)
+        ]
         for replica in self.replicas:
             self._undo.callback(replica.kill)
 

@@ -214,7 +214,7 @@ class RoleBroker(BrokerHarness):
         """Become the elected master of an epoch."""
         mastership = Mastership(self.broker_id, self.ctx.addr, epoch, epoch, members)
         is_master = await self.roles.to_master(self.broker_id, mastership)
-        await self.roles._end_services()  # the test takes each of their steps
+        await self.roles._steps.end_services()  # the test takes each of their steps
         return is_master
 
     async def follow(self, master: "RoleBroker", epoch: int) -> None:

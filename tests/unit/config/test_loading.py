@@ -135,7 +135,7 @@ def test_a_variable_of_the_other_process_is_no_mistake() -> None:
     [
         "enableLmq=true",
         "enableLmq=TRUE",
-        "enableDLegerCommitLog=true",
+        "enableMultiDispatch=true",
     ],
 )
 def test_values_that_are_dangerous_to_ignore_are_refused(conf: Path, line: str) -> None:

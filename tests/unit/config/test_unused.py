@@ -77,9 +77,9 @@ def test_values_refused_in_a_file_are_refused_in_the_environment_too(key: str, v
 
 def test_a_request_may_contain_refused_keys_that_are_off() -> None:
     config = BrokerConfig()
-    assert updated_settings(config, "enableDLegerCommitLog=false\nhighSpeedMode=x\n") == config
-    with pytest.raises(SettingsError, match="DLedger"):
-        updated_settings(config, "enableDLegerCommitLog=true\n")
+    assert updated_settings(config, "clusterTest=false\nhighSpeedMode=x\n") == config
+    with pytest.raises(SettingsError, match="not available"):
+        updated_settings(config, "clusterTest=true\n")
 
 
 def test_keys_without_effect_are_comments_behind_the_settings() -> None:

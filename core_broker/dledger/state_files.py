@@ -1,0 +1,73 @@
+"""Term, vote and commit index of a member on the disk: two texts in Java's properties format.
+
+    currterm     currTerm=3 and voteLeader=n0, an empty vote for none
+    checkpoint   endIndex=41 and committedIndex=41
+
+Both are replaced as a whole, and synced: DLedger does not sync them, so that a power cut may take a
+vote back. An unreadable file counts as damage for `currterm`, and as missing for `checkpoint`.
+Compatible with MemberState and DLedgerMmapFileStore of DLedger 0.3.1.2.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from core_broker.config import BrokerConfig
+from core_broker.durable_files import replace_file
+from core_broker.errors import SettingProblem, SettingsError, StoreCorrupt
+
+_TERM, _VOTE = "currTerm", "voteLeader"
+_END, _COMMITTED = "endIndex", "committedIndex"
+
+
+class TermAndVote(NamedTuple):
+    """The term, and the member that has the vote of that term."""
+
+    term: int
+    vote: str | None
+
+
+def check_folder(config: BrokerConfig) -> None:
+    """Raise SettingsError when the store has messages in a commit log without entries."""
+    folder = Path(config.store_path_commit_log or Path(config.store_path_root_dir) / "commitlog")
+    if folder.is_dir() and any(folder.iterdir()):
+        expected = f"false: {folder} has messages, which a DLedger commit log cannot begin with"
+        raise SettingsError([SettingProblem("enableDLegerCommitLog", expected, "true")])
+
+
+def load_term(path: Path) -> TermAndVote:
+    """Return term and vote, term 0 without a file; raises StoreCorrupt for another content."""
+    try:
+        found = _properties(path.read_text())
+        return TermAndVote(int(found[_TERM]), found.get(_VOTE) or None)
+    except FileNotFoundError:
+        return TermAndVote(0, None)
+    except (KeyError, ValueError):
+        reason = "it has no term; a member without its vote could make a second leader of a term"
+        raise StoreCorrupt(str(path), 0, reason) from None
+
+
+def save_term(path: Path, saved: TermAndVote) -> None:
+    """Write term and vote; return when they are on the disk. Raises OSError."""
+    replace_file(path, [f"{_TERM}={saved.term}\n{_VOTE}={saved.vote or ''}\n".encode()])
+
+
+def load_committed(path: Path) -> int:
+    """Return the commit index of the last run, -1 when unknown."""
+    try:
+        return int(_properties(path.read_text())[_COMMITTED])
+    except (OSError, KeyError, ValueError):
+        return -1
+
+
+def save_committed(path: Path, end_index: int, committed_index: int) -> None:
+    """Write the last entry and the commit index; raises OSError."""
+    replace_file(path, [f"{_END}={end_index}\n{_COMMITTED}={committed_index}\n".encode()])
+
+
+def _properties(text: str) -> dict[str, str]:
+    pairs = (
+        line.partition("=")
+        for line in text.splitlines()
+        if line and not line.startswith(("#", "!"))
+    )
+    return {key.strip(): value.strip() for key, _, value in pairs}

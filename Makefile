@@ -1,7 +1,7 @@
 # `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel profile screenshots crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel manifests profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -24,6 +24,7 @@ test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat
 	@tools/setup.sh browser
 	@tools/setup.sh gettext
 	@tools/setup.sh clients
+	@tools/setup.sh charts
 	$(PYTEST) $(ARGS)
 
 must-beat: $(READY) ## tests of the console's must-beat requirements: number, title, pass or fail
@@ -80,12 +81,17 @@ profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution
 	@tools/wheel.sh
 
+manifests: $(READY) ## render deploy/kubernetes from the Helm chart
+	@tools/setup.sh charts
+	build/charts/bin/python tools/charts.py --write >/dev/null
+
 screenshots: $(READY) ## the console's main pages in both themes, for docs/images (ARGS="--review FOLDER" for a review)
 	@tools/setup.sh browser
 	$(PY) tools/screenshots.py $(ARGS)
 
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock
+	.venv/bin/uv pip compile -q deploy/chart/checks.in --python-version 3.11 --no-emit-index-url --generate-hashes --custom-compile-command "make lock" -o deploy/chart/checks.lock
 
 vendor: $(READY) ## fetch static/vendor from npm again (ARGS="--accept" takes new versions)
 	$(PY) tools/vendor.py $(ARGS)

@@ -4,6 +4,7 @@
 #   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
 #   tools/setup.sh browser   Chromium, for the browser tests
 #   tools/setup.sh clients   Node, npm, Maven, a JDK and Go, for the tests with foreign clients; Rust is only looked for
+#   tools/setup.sh charts    Helm and the schemas of Kubernetes in build/charts, for the tests of the chart
 #   tools/setup.sh gettext   GNU gettext, for the tests of the translations
 #
 # PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
@@ -208,10 +209,25 @@ set_up_clients() {
         say "cargo is missing: the tests with the Rust client will be skipped. (Install Rust 1.95 or newer: https://rustup.rs)"
 }
 
+# 40 MB; a virtual environment of its own, since no program of Gantry needs the packages.
+set_up_charts() {
+    local folder=build/charts
+    cmp -s deploy/chart/checks.lock "$folder/installed" && return
+    mkdir -p build
+    say "Installing Helm's library and the schemas of Kubernetes for the tests of the chart."
+    if "$VENV/bin/uv" venv -q --clear -p "$VENV/bin/python" "$folder" >>"$LOG" 2>&1 &&
+        "$VENV/bin/uv" pip install -q -p "$folder/bin/python" --require-hashes -r deploy/chart/checks.lock >>"$LOG" 2>&1; then
+        cp deploy/chart/checks.lock "$folder/installed"
+    else
+        say "They could not be installed ($LOG); the tests of the chart will be skipped."
+    fi
+}
+
 case "${1:-}" in
     venv) set_up_venv ;;
     browser) set_up_browser ;;
     clients) set_up_clients ;;
+    charts) set_up_charts ;;
     gettext) wants gettext msgfmt ;;
-    *) sed -n '2,9p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
+    *) sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'; exit 2 ;;
 esac

@@ -10,7 +10,15 @@ SOURCE_FOLDERS = (
     *("spark_jobs", "static", "tests", "tools", "trace", ".ci"),
 )
 TOP_FILES = ("*.py", "*.md", "*.toml", "Makefile", "LICENSE")
-GENERATED = ("/migrations/", "/golden/", "/locale/", "/__pycache__/", "static/vendor/")
+GENERATED = (
+    "/migrations/",
+    "/golden/",
+    "/locale/",
+    "/__pycache__/",
+    "static/vendor/",
+    "deploy/kubernetes/",
+    "checks.lock",
+)
 
 
 @cache

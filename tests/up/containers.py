@@ -1,0 +1,123 @@
+"""Runs the containers of rendered objects of Kubernetes as programs of this machine.
+
+A program gets command line and environment of its container. Adjusted are the interpreter, the
+folders of mounts, addresses of pods (this machine) and ports that the objects do not set.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.support.cluster import ROOT
+from tests.up.gantry import clean_environment
+
+#: Values of fields of the pod, by path.
+FIELDS = {
+    "status.podIP": "127.0.0.1",
+    "status.hostIP": "127.0.0.1",
+    "metadata.labels['apps.kubernetes.io/pod-index']": "0",
+}
+
+
+class Containers:
+    """The containers of the objects; `ports` are the ports of this machine by name of a pod."""
+
+    def __init__(
+        self, objects: list[dict[str, Any]], folder: Path, secrets: dict[str, str]
+    ) -> None:
+        self._folder = folder
+        self._secrets = secrets
+        self._addresses: dict[str, str] = {}
+        self._pods = [
+            each["spec"]["template"]["spec"]
+            for each in objects
+            if "template" in each.get("spec", {})
+        ]
+        for each in objects:
+            if each["kind"] == "ConfigMap":
+                self._write(each)
+
+    def _write(self, config_map: dict[str, Any]) -> None:
+        folder = self._folder / "conf" / config_map["metadata"]["name"]
+        folder.mkdir(parents=True)
+        for name, text in config_map["data"].items():
+            (folder / name).write_text(text)
+
+    def names(self) -> list[str]:
+        """The containers with Gantry's own programs."""
+        return [each["name"] for pod in self._pods for each in _containers(pod) if _is_own(each)]
+
+    def place(self, name: str, address: str) -> None:
+        """Let the name and port of a pod, or a whole argument, be an address of this machine."""
+        self._addresses[name] = address
+
+    def start(self, name: str, **environ: str) -> subprocess.Popen[bytes]:
+        """Start the program of a container."""
+        pod, container = next(
+            (pod, each) for pod in self._pods for each in _containers(pod) if each["name"] == name
+        )
+        command = [self._adjusted(part, pod, name) for part in container["command"]]
+        assert command[0] == "python"
+        with (self._folder / f"{name}.log").open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, "-u", *command[1:]],
+                cwd=ROOT,
+                env={**clean_environment(), **self._environment(pod, container), **environ},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def printed(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text(errors="replace")
+
+    def logs(self) -> list[Path]:
+        return sorted(self._folder.glob("*.log"))
+
+    def _environment(self, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, str]:
+        values: dict[str, str] = {}
+        for each in container.get("env", []):
+            source = each.get("valueFrom", {})
+            if "fieldRef" in source:
+                value = FIELDS[source["fieldRef"]["fieldPath"]]
+            elif "secretKeyRef" in source:
+                value = self._secrets[source["secretKeyRef"]["key"]]
+            else:
+                value = each["value"]
+            expanded = re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], value)
+            values[each["name"]] = self._adjusted(expanded, pod, container["name"])
+        return values
+
+    def _adjusted(self, text: str, pod: dict[str, Any], container: str) -> str:
+        if text in self._addresses:
+            return self._addresses[text]
+        volumes = {each["name"]: each for each in pod["volumes"]}
+        conf = volumes["conf"]["configMap"]["name"]
+        text = text.replace("/etc/gantry/conf", str(self._folder / "conf" / conf))
+        owner = "console" if container in {"setup", "worker", "scheduler"} else container
+        data = self._folder / "data" / owner
+        data.mkdir(parents=True, exist_ok=True)
+        text = text.replace("/var/lib/gantry", str(data))
+        for name, address in self._addresses.items():
+            text = text.replace(name, address) if ":" in name else text
+        return text
+
+
+def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*pod.get("initContainers", []), *pod["containers"]]
+
+
+def _is_own(container: dict[str, Any]) -> bool:
+    return bool(container["image"].startswith("gantry:"))
+
+
+def ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:
+    """Stop the program with SIGTERM and return the exit code."""
+    process.terminate()
+    try:
+        return process.wait(timeout_s)
+    finally:
+        if process.poll() is None:
+            os.kill(process.pid, 9)

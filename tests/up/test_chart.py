@@ -1,0 +1,167 @@
+"""The Helm chart: strict validation, the plain manifests, and every container's command line."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.launcher.redis import find_server
+from tests.support.cluster import ROOT, free_broker_port
+from tests.up.containers import Containers, ended
+from tests.up.gantry import status_of
+
+PYTHON = ROOT / "build" / "charts" / "bin" / "python"
+REPORT_DEADLINE_S = 300.0
+READY_DEADLINE_S = 120.0
+STOP_DEADLINE_S = 60.0
+POLL_S = 0.05
+
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(
+        not PYTHON.exists(), reason="no Helm library and schemas here: tools/setup.sh charts"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def report() -> Any:
+    done = subprocess.run(
+        [PYTHON, "tools/charts.py"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=REPORT_DEADLINE_S,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_helm_finds_no_fault(report: Any) -> None:
+    assert [text for texts in report["lint"].values() for text in texts] == []
+
+
+def test_every_object_is_valid_in_the_three_newest_versions(report: Any) -> None:
+    assert report["problems"] == []
+    assert len(report["control"]) == 3, "the validation accepts an unknown field"
+
+
+def test_values_that_cannot_work_are_refused_with_the_reason(report: Any) -> None:
+    assert [word for word, reason in report["refused"].items() if word not in reason] == []
+
+
+def test_the_plain_manifests_are_those_of_the_chart(report: Any) -> None:
+    for name, text in report["plain"].items():
+        path = ROOT / "deploy" / "kubernetes" / f"{name}.yaml"
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run `make manifests`"
+
+
+def test_containers_are_confined(report: Any) -> None:
+    open_ones = []
+    for name, objects in report["objects"].items():
+        for each in objects:
+            pod = each.get("spec", {}).get("template", {}).get("spec", {})
+            for container in [*pod.get("containers", []), *pod.get("initContainers", [])]:
+                security = container["securityContext"]
+                is_closed = (
+                    pod["securityContext"]["runAsNonRoot"]
+                    and security["readOnlyRootFilesystem"]
+                    and not security["allowPrivilegeEscalation"]
+                    and security["capabilities"]["drop"] == ["ALL"]
+                    and "memory" in container["resources"]["limits"]
+                )
+                if not is_closed:
+                    open_ones.append((name, each["metadata"]["name"], container["name"]))
+    assert open_ones == []
+
+
+@pytest.fixture
+def running(report: Any, tmp_path: Path) -> Iterator[tuple[Containers, Callable[..., Any]]]:
+    """The containers with a controller and the console, and a function that starts one of them."""
+    objects = report["objects"]["elected"] + [
+        each
+        for each in report["objects"]["console"]
+        if each["metadata"]["name"].startswith("gantry-console")
+    ]
+    secrets = {"secret-key": "not-a-secret-of-anybody", "admin-password": "correct horse"}
+    containers = Containers(objects, tmp_path, secrets)
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str, **environ: str) -> subprocess.Popen[bytes]:
+        started.append(containers.start(name, **environ))
+        return started[-1]
+
+    try:
+        yield containers, start
+    finally:
+        for process in reversed(started):
+            if process.poll() is None:
+                ended(process, STOP_DEADLINE_S)
+
+
+def test_every_container_becomes_ready(
+    running: tuple[Containers, Callable[..., Any]], tmp_path: Path
+) -> None:
+    containers, start = running
+    expected = {"namesrv", "broker", "controller", "setup", "console", "worker", "scheduler"}
+    assert set(containers.names()) == expected
+    namesrv, controller, raft = free_broker_port(), free_broker_port(), free_broker_port()
+    containers.place("gantry-namesrv-0.gantry-namesrv:9876", f"127.0.0.1:{namesrv}")
+    containers.place("gantry-controller-0.gantry-controller:9878", f"127.0.0.1:{controller}")
+    containers.place("gantry-controller-0.gantry-controller:9879", f"127.0.0.1:{raft}")
+    side = {name: free_broker_port() for name in ("namesrv", "controller", "broker")}
+    start("namesrv", ROCKETMQ_LISTEN_PORT=str(namesrv), ROCKETMQ_HTTP_PORT=str(side["namesrv"]))
+    wait_for(lambda: status(f"http://127.0.0.1:{side['namesrv']}/readyz") == 200, containers)
+    start("controller", ROCKETMQ_HTTP_PORT=str(side["controller"]))
+    wait_for(lambda: status(f"http://127.0.0.1:{side['controller']}/readyz") == 200, containers)
+    port = free_broker_port()
+    start(
+        "broker",
+        ROCKETMQ_LISTEN_PORT=str(port),
+        ROCKETMQ_HA_LISTEN_PORT=str(port + 1),
+        ROCKETMQ_HTTP_PORT=str(side["broker"]),
+    )
+    wait_for(lambda: status(f"http://127.0.0.1:{side['broker']}/readyz") == 200, containers)
+    start_console(containers, start, tmp_path)
+
+
+def start_console(containers: Containers, start: Callable[..., Any], folder: Path) -> None:
+    valkey = find_server()
+    assert valkey is not None
+    redis, page = free_broker_port(), free_broker_port()
+    containers.place("gantry-redis:6379", f"127.0.0.1:{redis}")
+    containers.place("8082", str(page))
+    server = subprocess.Popen(
+        [valkey, "--port", str(redis), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        assert start("setup").wait(READY_DEADLINE_S) == 0, containers.printed("setup")
+        worker, scheduler = start("worker"), start("scheduler")
+        start("console")
+        wait_for(lambda: status(f"http://127.0.0.1:{page}/livez") == 200, containers)
+        wait_for(lambda: "ready." in containers.printed("worker"), containers)
+        wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers)
+        assert [ended(each, STOP_DEADLINE_S) for each in (scheduler, worker)] == [0, 0]
+    finally:
+        ended(server, STOP_DEADLINE_S)
+
+
+def status(url: str) -> int:
+    try:
+        return status_of(url)
+    except OSError:
+        return 0
+
+
+def wait_for(condition: Callable[[], bool], containers: Containers) -> None:
+    deadline = time.monotonic() + READY_DEADLINE_S
+    while not condition():
+        texts = [f"{path.name}:\n{path.read_text()}" for path in containers.logs()]
+        assert time.monotonic() < deadline, "\n".join(texts)
+        time.sleep(POLL_S)

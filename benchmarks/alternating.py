@@ -125,9 +125,9 @@ def store_backlog(who: str, cluster: Cluster) -> None:
         note_failure(who, "backlog", reason)
 
 
-def note_failure(who: str, what: str, reason: SystemExit) -> str:
+def note_failure(who: str, what: str, reason: BaseException) -> str:
     """Report a failed run; returns the last line of the reason."""
-    line = str(reason).strip().splitlines()[-1][:300]
+    line = (str(reason).strip() or type(reason).__name__).splitlines()[-1][:300]
     say(f"{who} fails at {what}: {line}")
     return line
 

@@ -135,6 +135,11 @@ class Running:
         figures: dict[str, Any] = json.loads(output)
         return figures
 
+    def stop(self) -> None:
+        """End the run without metrics; nothing happens after the end of the run."""
+        self._process.kill()
+        self._process.wait()
+
 
 def begin(
     scenario: Scenario,

@@ -79,14 +79,18 @@ def beside_consumers(cluster: Cluster, rate: int, seconds: float) -> dict[str, A
     cpu_seconds = cluster.broker.cpu_seconds()
     sending = begin(MIXED_ALONE, cluster.broker_addr, seconds=seconds, rate=rate)
     memory = _memory_meanwhile(cluster, seconds)
-    sent, received = sending.figures(), following.figures()
+    try:
+        sent, received = sending.figures(), following.figures()
+    finally:
+        following.stop()
     cpu_seconds = cluster.broker.cpu_seconds() - cpu_seconds
+    arrivals = received.get("end_to_end_us", {})  # absent when nothing arrived in time
     return {
         "rate": sent["rate"],
         "received_rate": round(received["messages"] / sent["seconds"]),
         "cpu_us_per_message": round(cpu_seconds * 1e6 / max(1, sent["messages"]), 2),
         **{f"{name}_us": value for name, value in sent["latency_us"].items()},
-        **{f"end_to_end_{name}_us": each for name, each in received["end_to_end_us"].items()},
+        **{f"end_to_end_{name}_us": each for name, each in arrivals.items()},
         "memory_mb_first": memory[0],
         "memory_mb_last": memory[-1],
         "seconds": seconds,

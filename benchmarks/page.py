@@ -121,6 +121,15 @@ LOAD_FIGURES: Final = (
     "p99_us",
     "p99.9_us",
 )
+#: Columns of the table of kills, in order.
+KILL_FIGURES: Final = (
+    "kills",
+    "acknowledged",
+    "lost",
+    "duplicated",
+    "sent_per_second",
+    "restart_seconds",
+)
 
 METHOD: Final = """\
 A broker shares the cores of its machine with the load generator (`benchmarks/loadgen.c`: one
@@ -272,8 +281,12 @@ def _scenario_lines(figures: Figures) -> Iterator[str]:
     for scenario, brokers in parts.items():
         for who, each in brokers.items():
             cells = " | ".join(_text(each.get(figure)) for figure in LOAD_FIGURES)
-            note = f"; fails: {each['failed']}" if "failed" in each else ""
-            yield f"| {scenario} | {who}{note} | {cells} |"
+            yield f"| {scenario} | {_named(who, each)} | {cells} |"
+
+
+def _named(who: str, each: Figures) -> str:
+    """The name of a broker, and the reason of a row without metrics."""
+    return f"{who}; fails: {each['failed']}" if "failed" in each else who
 
 
 def _other_lines(figures: Figures) -> Iterator[str]:
@@ -289,7 +302,8 @@ def _kill_lines(figures: Figures) -> Iterator[str]:
     yield "| broker | kills | acknowledged | lost | duplicates | sent/s | longest restart, s |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for who, each in figures["kills"].items():
-        yield f"| {who} | {' | '.join(map(_text, each.values()))} |"
+        cells = " | ".join(_text(each.get(figure)) for figure in KILL_FIGURES)
+        yield f"| {_named(who, each)} | {cells} |"
 
 
 def ratios(figures: Figures) -> str:

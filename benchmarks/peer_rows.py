@@ -233,7 +233,11 @@ def killed(folder: Path, peers: Mapping[str, Peer], kills: int) -> Figures:
     for name, peer in peers.items():
         say(f"killing {name} {kills} times")
         with _running(folder, {name: peer}) as clusters:
-            figures[name] = kill_repeatedly(clusters[name], kills)
+            try:
+                figures[name] = kill_repeatedly(clusters[name], kills)
+            except (SystemExit, AssertionError, TimeoutError) as reason:
+                # The broker does not start again, or not all of its messages can be read.
+                figures[name] = {"failed": note_failure(name, "a kill", reason)}
     return figures
 
 

@@ -52,7 +52,10 @@ def figures(cpu: str = "a CPU") -> dict[str, Any]:
         "tls": dict.fromkeys(("tls-64x1", "tls-1x64"), loads),
         "java-client": {},
         "memory": {},
-        "kills": {OURS: {"kills": 5, "acknowledged": 90_000, "lost": 0}},
+        "kills": {
+            OURS: {"kills": 5, "acknowledged": 90_000, "lost": 0},
+            JAVA_5: {"failed": "TimeoutError"},
+        },
     }
 
 
@@ -87,6 +90,7 @@ def test_rows_have_ratios_limits_and_failures() -> None:
     assert "| start to ready, empty store | 0.38 s | 4.2 | **11.1** | ≤ 0.4 s |" in rendered
     assert f"| sync-64x1 | {JAVA_5}; fails: system busy | — |" in rendered
     assert f"| {OURS} | 5 | 90,000 | 0 |" in rendered
+    assert f"| {JAVA_5}; fails: TimeoutError | — |" in rendered
 
 
 def test_a_run_replaces_the_results_of_its_cpu_only() -> None:

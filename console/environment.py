@@ -108,6 +108,8 @@ class Environment:
     database_url: str
     secret_key: str
     spark_master: str
+    #: Port, token and name server of the switch of `manage.py demo --replicas`; "" elsewhere.
+    demo_control: str
     ingest_minutes: int
     compact_hours: int
     lake_days: int
@@ -236,6 +238,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         database_url=database_url,
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
+        demo_control=read.text("GANTRY_DEMO_CONTROL"),
         **numbers,
         alarms=alarms,
         finding_thresholds=thresholds,

@@ -53,7 +53,8 @@ async def declare(namesrv_addr: str, rpc_hooks: Sequence[AclRpcHook]) -> None:
     async with AdminClient(namesrv_addr, rpc_hooks=rpc_hooks) as admin:
         cluster = await admin.cluster_info()
         for broker in cluster.broker_addr_table.values():
-            for addr in broker.broker_addrs.values():
+            # A master: slaves refuse changes, and copy topics and groups.
+            for addr in [broker.broker_addrs[0]] if 0 in broker.broker_addrs else []:
                 for topic in shop.topics():
                     await admin.create_topic(addr, topic)
                 for group in shop.groups():

@@ -9,13 +9,14 @@ from pathlib import Path
 from console.launcher import java, prepare
 from console.launcher.access import Access, is_secured, open_access
 from console.launcher.child import watch_without_threads
+from console.launcher.demo_control import DemoControl
 from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
 from console.launcher.ports import Ports, choose_ports
 from console.launcher.probes import bracketed
 from console.launcher.replicas import check_replicas
-from console.launcher.services import Plan, RedisPlan, plan_redis
+from console.launcher.services import Plan, RedisPlan, namesrv_addr, plan_redis
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
 from console.project_files import project_version
@@ -44,15 +45,33 @@ async def run(options: Options) -> None:
     check_replicas(options, is_secured=is_wanted)
     ports = choose_ports(options)
     access = open_access(options.home, options.host) if is_wanted else None
-    plan = Plan(options, ports, plan_redis(os.environ, ports.redis), access)
+    control = await open_demo_control(options, ports)
+    redis_plan = plan_redis(os.environ, ports.redis)
+    plan = Plan(options, ports, redis_plan, access, control.text if control else "")
     services = plan.services(set_up=prepare.is_needed(options.home))
     if access:
         access.write_client_files(plan.namesrv_addr)
     for line in introduction(options, ports, plan.redis, access):
         say(line)
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
+    if control:
+        control.kill = supervisor.kill
     url = f"http://{bracketed(options.host)}:{ports.console}"
-    await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
+    try:
+        await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
+    finally:
+        if control:
+            control.close()
+
+
+async def open_demo_control(options: Options, ports: Ports) -> DemoControl | None:
+    """Open the switch that kills replicas; None except in a demo with replicas."""
+    if not (options.with_demo and ports.replicas):
+        return None
+    names = {str(each.broker): f"replica-{n}" for n, each in enumerate(ports.replicas, 2)}
+    control = DemoControl({str(ports.broker): "broker", **names}, namesrv_addr(options, ports))
+    await control.start()
+    return control
 
 
 def introduction(
@@ -89,6 +108,8 @@ def introduction(
             "  demo         a shop; its group accounting rejects some payments on purpose, see the "
             "page Dead letters"
         )
+        if ports.replicas:
+            lines.append("               to see a failover, kill the master on the page Replicas")
     notices = [redis_plan.notice, java.notice() if options.with_worker else None]
     return lines + [f"  note: {notice}" for notice in notices if notice]
 

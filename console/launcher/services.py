@@ -70,19 +70,30 @@ def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
     )
 
 
+def namesrv_addr(options: Options, ports: Ports) -> str:
+    """Return the address of the name server for programs on this machine."""
+    return f"{bracketed(ANY_ADDRESS.get(options.host, options.host))}:{ports.namesrv}"
+
+
 class Plan:
     """Builds the services from options, ports, the available Redis and the access control."""
 
     def __init__(
-        self, options: Options, ports: Ports, redis_plan: RedisPlan, access: Access | None = None
+        self,
+        options: Options,
+        ports: Ports,
+        redis_plan: RedisPlan,
+        access: Access | None = None,
+        demo_control: str = "",
     ) -> None:
         self._options = options
         self._ports = ports
         self.redis = redis_plan
         self._access = access
+        self._demo_control = demo_control
         self._home = options.home
         self._near_host = ANY_ADDRESS.get(options.host, options.host)
-        self.namesrv_addr = f"{bracketed(self._near_host)}:{ports.namesrv}"
+        self.namesrv_addr = namesrv_addr(options, ports)
 
     def services(self, *, set_up: bool) -> list[Service]:
         """Return all programs to run; `set_up` adds the preparation of the console's database.
@@ -212,7 +223,7 @@ class Plan:
         return Service(
             name="console",
             command=python("-m", "uvicorn", "console.asgi:application", *listen, *manners, *stop),
-            env=self._console_env(),
+            env={**self._console_env(), "GANTRY_DEMO_CONTROL": self._demo_control},
             probe=http_ready(self._near_host, self._ports.console, "/livez"),
             after=after,
             needed=True,

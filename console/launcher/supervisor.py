@@ -31,6 +31,7 @@ class RestartPolicy:
     delay_first_s: float = 1.0
     delay_max_s: float = 30.0
     steady_after_s: float = 60.0  # an uptime that resets the number of restarts
+    delay_killed_s: float = 10.0  # after `Supervisor.kill`
 
     def delay_s(self, restarts: int) -> float:
         return float(min(self.delay_first_s * 2**restarts, self.delay_max_s))
@@ -55,6 +56,8 @@ class Supervisor:
         self._settled = {service.name: asyncio.Event() for service in services}
         self._ready: set[str] = set()
         self._children: dict[str, Child] = {}
+        #: Names of programs that `kill` ended.
+        self._killed: set[str] = set()
         self._stop = asyncio.Event()
         self._failure: StartError | None = None
 
@@ -71,6 +74,18 @@ class Supervisor:
             return
         for child in self._children.values():
             child.kill()
+
+    def kill(self, name: str) -> bool:
+        """End a ready program with SIGKILL; it starts again after `delay_killed_s`.
+
+        Returns False when the program does not run. The kill does not count as a crash.
+        """
+        if name not in self._ready or name in self._killed or self._stop.is_set():
+            return False
+        self._killed.add(name)
+        self._say(f"[{name}] is killed now, and starts again later.")
+        self._children[name].kill()
+        return True
 
     async def run(self, on_ready: Callable[[frozenset[str]], None]) -> None:
         """Run until a stop is requested; `on_ready` gets the names of the ready services.
@@ -150,18 +165,21 @@ class Supervisor:
             ended = await self._run_once(service, log)
             if ended is None:
                 return
-            if time.monotonic() - began >= self._policy.steady_after_s:
+            was_killed = service.name in self._killed
+            if was_killed or time.monotonic() - began >= self._policy.steady_after_s:
                 restarts = 0
             never_ran = service.needed and service.name not in self._ready
             if never_ran or restarts >= self._policy.restarts_max:
                 self._give_up(service, describe_end(service, ended, log))
                 return
-            delay_s = self._policy.delay_s(restarts)
+            policy = self._policy
+            delay_s = policy.delay_killed_s if was_killed else policy.delay_s(restarts)
             self._say(describe_end(service, ended, log))
             self._say(f"[{service.name}] starting it again in {delay_s:g} s.")
             self._settled[service.name].set()
             await asyncio.sleep(delay_s)
-            restarts += 1
+            self._killed.discard(service.name)
+            restarts += not was_killed
 
     async def _run_once(self, service: Service, log: ProgramLog) -> str | None:
         """Run the program until exit; return the ending, None for a completed one-time step."""

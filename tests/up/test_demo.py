@@ -1,6 +1,7 @@
 """`manage.py demo` as a program: the shop sends, consumes, and produces dead letters."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from console.demo import shop
 from core_broker.client import AdminClient
 from core_broker.errors import GantryError
 from core_broker.message.topics import dlq_topic
+from tests.support.processes import command_line
 from tests.up.gantry import Gantry
 
 pytestmark = pytest.mark.timeout(300)
@@ -45,4 +47,23 @@ async def test_refused_payments_become_dead_letters(tmp_path: Path) -> None:
                 await asyncio.sleep(POLL_S)
             assert await stored(admin, shop.ORDERS) > await stored(admin, shop.PAYMENTS) > 0
         assert await asyncio.to_thread(gantry.end) == 0, gantry.text
+        assert gantry.left_running() == []
+
+
+def test_the_demo_kills_a_master_that_returns_as_a_slave(tmp_path: Path) -> None:
+    """The switch of the launcher; tests/api has the console's page."""
+    with Gantry(tmp_path, "--no-worker", "--replicas=3", command="demo") as gantry:
+        port = gantry.until(r"broker +127\.0\.0\.1:(\d+)")[1]
+        gantry.until_ready()
+        (console,) = [each for each in gantry.programs if "uvicorn" in " ".join(command_line(each))]
+        switch_port, token, _namesrv = console.environ()["GANTRY_DEMO_CONTROL"].split(" ")
+        others = [each.environ() for each in gantry.programs if each != console]
+        assert not any("GANTRY_DEMO_CONTROL" in environ for environ in others)
+        with socket.create_connection(("127.0.0.1", int(switch_port)), DEADLINE_S) as switch:
+            switch.sendall(f"{token} kill {port}\n".encode())
+            assert switch.makefile().readline() == "killed broker\n"
+        gantry.until(r"\[replica-[23]\] .*This broker is the master of broker-a in epoch")
+        gantry.until(r"\[broker\] .*This broker is a slave of")
+        assert gantry.end() == 0, gantry.text
+        assert "[broker] is killed now" in gantry.text
         assert gantry.left_running() == []

@@ -15,6 +15,7 @@ from console.gateway import Answer, GatewayError, NotFound, PreconditionFailed, 
 from console.gateway.replicas.electing import ElectionPlan, plan_election
 from console.gateway.replicas.listing import timed_replica_sets
 from console.gateway.replicas.model import Epoch, ReplicaSet, ReplicaSets
+from console.services.replicas.demo_switch import switch_of
 from console.services.replicas.elections import ACTION, elect
 from console.services.replicas.forms import ElectForm
 from console.services.replicas.models import RoleChange
@@ -94,6 +95,7 @@ class ReplicasPage(ClusterPage):
             views=set_views(cluster, answer.value.sets, range_),
             ranges=ranges_of(range_),
             copies=any(one.mode != "single" for one in answer.value.sets),
+            may_kill=switch_of(self.cluster) is not None,
         )
 
 
@@ -120,6 +122,7 @@ class ReplicaSetPage(ClusterPage):
             changes=changes[:CHANGES_SHOWN_MAX],
             changes_left_out=max(0, len(changes) - CHANGES_SHOWN_MAX),
             ranges=ranges_of(range_),
+            may_kill=switch_of(self.cluster) is not None,
         )
 
 

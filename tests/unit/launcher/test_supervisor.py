@@ -160,6 +160,23 @@ async def test_a_program_that_dies_later_is_reported_and_started_again(tmp_path:
     assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
 
 
+async def test_kills_on_request_are_no_crashes(tmp_path: Path) -> None:
+    """More kills than restarts after crashes are allowed; one at a time."""
+    pids = tmp_path / "pids"
+    command = script(pid_noter(pids))
+    policy = RestartPolicy(restarts_max=1, delay_first_s=60, delay_killed_s=0.01)
+    run = Run(tmp_path, sleeper("broker", command=command, needed=True), policy=policy)
+    await run.until_ready()
+    assert not run.supervisor.kill("nobody")
+    for count in range(2, 6):
+        await eventually(lambda: run.supervisor.kill("broker"), "the program runs")
+        assert not run.supervisor.kill("broker"), "the same kill"
+        await eventually(lambda: len(pids.read_text().split()) >= count, "the next process")  # noqa: B023
+    await run.stop()
+    assert not run.supervisor.kill("broker")
+    assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
+
+
 async def test_a_needed_program_that_keeps_dying_ends_everything(tmp_path: Path) -> None:
     dying = script("print('up', flush=True); raise SystemExit(7)")
     run = Run(tmp_path, Service(name="broker", command=dying, ready_line=UP, needed=True))

@@ -52,6 +52,7 @@ WITHOUT_DRY_RUN = {
     "jobs/{number}/pause",
     "jobs/{number}/resume",
     "messages/exports",
+    "messages/{offset_msg_id}/delivery",
     "messages:test-filter",
     "read-only",
     "saved-views",

@@ -1,13 +1,11 @@
 """Direct delivery of one dead letter to one consumer, recorded in the ledger."""
 
-from typing import Any
 from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -15,24 +13,17 @@ from console.api.views import ClusterResource
 from console.areas.deadletters.ledger import Person, person
 from console.areas.deadletters.models import Resend
 from console.areas.deadletters.views import dead_letter_crumbs
+from console.areas.messages.direct import DirectResultSerializer
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster
-from console.gateway.dead_letters.direct import DirectResult, ListenerResult, deliver_directly
+from console.gateway.dead_letters.direct import deliver_directly
 from console.gateway.dead_letters.resend import Result
+from console.gateway.messages.direct import DirectResult, ListenerResult
 
 DIRECT_ACTION = "deadletter.try"
 #: Target of a direct delivery in the ledger.
 TARGET = "consumer"
-
-
-class DirectResultSerializer(serializers.Serializer[Any]):
-    """The result of one listener call. `success` means that the message was consumed."""
-
-    verdict = serializers.ChoiceField(choices=[each.value for each in ListenerResult])
-    remark = serializers.CharField(help_text="Text of the listener's exception.")
-    client = serializers.CharField()
-    took_ms = serializers.IntegerField()
 
 
 def deliver_to_consumer(

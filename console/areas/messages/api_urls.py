@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.areas.messages import api, export_page, filter_api, send_api, tail_api
+from console.areas.messages import api, direct, export_page, filter_api, send_api, tail_api
 
 urlpatterns = [
     path("messages", send_api.Messages.as_view(), name="api-messages"),
@@ -11,5 +11,10 @@ urlpatterns = [
     path("messages/find", api.FoundMessageList.as_view(), name="api-messages-find"),
     path("messages:test-filter", filter_api.FilterTest.as_view(), name="api-messages-test-filter"),
     path("messages/<name:offset_msg_id>", api.MessageOne.as_view(), name="api-message"),
+    path(
+        "messages/<name:offset_msg_id>/delivery",
+        direct.MessageDelivery.as_view(),
+        name="api-message-delivery",
+    ),
     path("messages/<name:offset_msg_id>/body", api.MessageBody.as_view(), name="api-message-body"),
 ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from console.areas.messages import export_page, send_page, tail_page, topic_tab, views
+from console.areas.messages import direct, export_page, send_page, tail_page, topic_tab, views
 
 app_name = "message"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("messages/send/", send_page.SendPage.as_view(), name="send"),
     path("messages/sent/", send_page.SentPage.as_view(), name="sent"),
     path("messages/tail/", tail_page.TailPage.as_view(), name="tail"),
+    path("messages/deliver/", direct.DeliverPage.as_view(), name="deliver"),
     path("messages/<name:offset_msg_id>/", views.MessagePage.as_view(), name="detail"),
     path("messages/<name:offset_msg_id>/body/", views.BodyDownload.as_view(), name="body"),
 ]

@@ -30,7 +30,7 @@ test: $(READY) ## all tests: unit, wire, sim, crash, api, spark, browser, compat
 must-beat: $(READY) ## tests of the console's must-beat requirements: number, title, pass or fail
 	@tools/setup.sh browser
 	@tools/setup.sh clients
-	$(PYTEST) -q --must-beat -m must_beat tests/api tests/browser tests/compat tests/up $(ARGS)
+	$(PYTEST) -q --must-beat -m must_beat tests/api tests/browser tests/compat tests/up tests/unit/console $(ARGS)
 
 compat: $(READY) ## only the tests with foreign RocketMQ clients
 	@tools/setup.sh clients

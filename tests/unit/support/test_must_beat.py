@@ -10,7 +10,7 @@ from tests.support.must_beat import PROPERTY, TITLES, MustBeat
 
 TESTS = Path(__file__).parents[2]
 #: The folders that `make must-beat` runs.
-RUN = ("api", "browser", "compat", "up")
+RUN = ("api", "browser", "compat", "up", "unit/console")
 
 
 def marks() -> Iterator[tuple[str, int]]:

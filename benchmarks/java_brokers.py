@@ -61,6 +61,28 @@ def running_java(
         namesrv.stop()
 
 
+@contextmanager
+def running_java_slave(
+    version: str, folder: Path, cluster: Cluster, **settings: Any
+) -> Iterator[None]:
+    """Give the broker of a cluster a slave with its data in `folder`; stops it at the end."""
+    role = {"broker_role": "SLAVE", "broker_id": 1}
+    broker = JavaBroker(
+        version,
+        folder,
+        folder / "store",
+        cluster.namesrv_addr,
+        jvm=JVM,
+        **DEFAULTS | settings | role,
+    )
+    try:
+        cluster.slave, cluster.slave_addr = _start(broker), broker.addr
+        yield
+    finally:
+        broker.stop()
+        cluster.slave = None
+
+
 def _start(program: JavaProgram) -> Measured:
     began = time.perf_counter()
     program.start()

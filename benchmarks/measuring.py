@@ -5,7 +5,7 @@ import os
 import time
 from typing import Any, Final
 
-from benchmarks.load import MESSAGES_MAX, Scenario, run
+from benchmarks.load import MESSAGES_MAX, SCENARIOS, Scenario, run
 from benchmarks.processes import Cluster
 from core_broker.client import AdminClient
 
@@ -13,6 +13,12 @@ from core_broker.client import AdminClient
 BEHIND: Final = "dispatchBehindBytes"
 POLL_SECONDS: Final = 0.02
 CATCH_UP_SECONDS_MAX: Final = 120
+#: Seconds of sends that a slave must copy before a run. A slave of Java connects after its second
+#: registration, half a minute after its start.
+FIRST_SECONDS: Final = 0.1
+FOLLOW_SECONDS_MAX: Final = 120
+#: RocketMQ's name for the end of the log.
+LOG_END: Final = "commitLogMaxOffset"
 
 
 def measure(
@@ -30,6 +36,7 @@ def measure(
     unmeasured. `rate` is the rate of the whole run, `answered_rate` the rate until the last
     response.
     """
+    follow(cluster)
     os.sync()
     before = cluster.broker.cpu_seconds()
     figures = run(
@@ -60,3 +67,39 @@ async def catch_up_seconds(cluster: Cluster) -> float:
                     f"{CATCH_UP_SECONDS_MAX} s after the load"
                 )
     return waited
+
+
+def follow(cluster: Cluster) -> None:
+    """Send until the slave of a cluster has copied; a SYNC_MASTER without its slave refuses.
+
+    A slave that was stopped with its master for long must connect again.
+    """
+    if cluster.slave is None:
+        return
+    deadline = time.monotonic() + FOLLOW_SECONDS_MAX
+    while True:
+        try:
+            run(SCENARIOS["send-64x1"], cluster.broker_addr, seconds=FIRST_SECONDS)
+        except SystemExit:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
+        else:
+            break
+    asyncio.run(copied(cluster))
+
+
+async def copied(cluster: Cluster) -> None:
+    """Wait until the slave of a cluster has the whole log."""
+    deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
+    async with AdminClient(cluster.namesrv_addr, rpc_hooks=cluster.rpc_hooks) as admin:
+        while True:
+            end, copy = [
+                int((await admin.runtime_info(addr))[LOG_END])
+                for addr in (cluster.broker_addr, cluster.slave_addr)
+            ]
+            if copy >= end:
+                return
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{cluster.slave_addr} has {copy} of {end} bytes of its master")
+            await asyncio.sleep(POLL_SECONDS)

@@ -73,6 +73,16 @@ def _start(figures: Figures, who: str) -> float | None:
     return seconds
 
 
+def _slave_cost(figures: Figures, who: str) -> float | None:
+    """The share of its sends that a master loses to an asynchronous slave on its machine, %."""
+    rows = figures.get("replication", {})
+    alone, beside = (
+        rows.get(name, {}).get(who, {}).get("rate")
+        for name in ("replica-none-64x1", "replica-async-64x1")
+    )
+    return round(100 - 100 * beside / alone, 1) if alone and beside else None
+
+
 def _cpu(what: str, scenario: str) -> Row:
     cpu_us = _load(scenario, "cpu_us_per_message")
     return Row(f"broker CPU {what}", "µs", cpu_us, 5, less_is_better=True)
@@ -90,6 +100,15 @@ ROWS: Final = (
     Row("batches of 32", "msg/s", _load("batch-32"), 4.5),
     Row("pulls of 32 from a backlog", "msg/s", _load("pull-32"), 2.5),
     Row("SYNC_FLUSH, 64 connections x 1", "msg/s", _in("sync-64x1", "rate"), 3.5),
+    Row(
+        *("SYNC_MASTER with a slave, 64 x 1", "msg/s"),
+        *(_in("replication", "replica-sync-64x1", "rate"), 2),
+    ),
+    Row(
+        *("ASYNC_MASTER with a slave, 64 x 1", "msg/s"),
+        *(_in("replication", "replica-async-64x1", "rate"), None),
+    ),
+    _limit("sends that an asynchronous slave costs", "%", _slave_cost, 15),
     Row("Java client, 64 threads, 128 B", "msg/s", _in("java-client", "sent_per_second"), 1.5),
     Row("signed sends, 64 connections x 1", "msg/s", _in("signed", "signed-64x1", "rate"), 2),
     Row("signed sends, 1 connection x 64", "msg/s", _in("signed", "signed-1x64", "rate"), 2),
@@ -172,8 +191,12 @@ some 10 µs on a virtual machine, which may request the page from its host, and 
 page for every three messages of 1 KiB: without the page cache, the benchmark would measure the
 host.
 
-Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers),
-replication, and mixed message sizes. Results of other machines differ; ratios differ less.
+A master with a slave: both on the machine of the load generator, and the slave has the whole log
+before the next run. With SYNC_MASTER a send is answered when the slave has the message
+(`inSyncReplicas=2`). The cost of an asynchronous slave compares Gantry with and without a slave.
+
+Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers), and
+mixed message sizes. Results of other machines differ; ratios differ less.
 """
 
 #: Measured bounds and the decisions that follow, newest first. A run leaves the section as it is.
@@ -275,6 +298,7 @@ def _scenario_lines(figures: Figures) -> Iterator[str]:
         "64x1 at half of Java's peak": figures["offered"],
         "mixed": figures["mixed"],
         "sync-64x1": figures["sync-64x1"],
+        **figures["replication"],
         **figures["signed"],
         **figures["tls"],
     }

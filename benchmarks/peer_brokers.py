@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from benchmarks.java_brokers import JVM, running_java
-from benchmarks.processes import Cluster, running
+from benchmarks.java_brokers import JVM, running_java, running_java_slave
+from benchmarks.processes import Cluster, running, running_slave
 from benchmarks.rust_brokers import running_rust
 from core_broker.config import java_key, property_text
 from tests.compat import installing
@@ -68,6 +68,8 @@ class Peer:
     is_jvm: bool = False
     #: The rows of the peer; None: all.
     rows: frozenset[str] | None = None
+    #: Gives the broker of a cluster a slave, with its data in a folder.
+    start_slave: Callable[[Path, Cluster], AbstractContextManager[None]] | None = None
 
     def takes_part(self, row: str) -> bool:
         """True when the row is measured for the peer."""
@@ -107,6 +109,7 @@ def _java_peer(name: str, tuning: str = "", **more: Any) -> Peer:
         tuning,
         is_jvm=True,
         rows=POOL_ROWS if more else None,
+        start_slave=partial(running_java_slave, version, **ASYNC_TUNING),
     )
 
 
@@ -117,7 +120,7 @@ _JAVA_TUNING: Final = (
 )
 
 PEERS: Final[dict[str, Peer]] = {
-    OURS: Peer("Gantry", lambda: None, _gantry, "default settings."),
+    OURS: Peer("Gantry", lambda: None, _gantry, "default settings.", start_slave=running_slave),
     PLAIN: Peer(
         "Gantry without kernel",
         lambda: None,

@@ -33,6 +33,7 @@ from benchmarks.measuring import measure
 from benchmarks.mixed import beside_consumers
 from benchmarks.peer_brokers import JAVA_4, REFERENCES, Peer
 from benchmarks.processes import Cluster, alone
+from benchmarks.replication_rows import replicated
 from benchmarks.requests import batch_template
 
 #: Closed loops with ASYNC_FLUSH.
@@ -45,7 +46,9 @@ LOADS: Final = {
 #: Rows that share the brokers of the closed loops.
 SHARED: Final = (*LOADS, "offered", "mixed", "java-client", "memory")
 #: All rows, in order.
-ROWS: Final = ("starts", *SHARED, "sync-64x1", "signed", "tls", "kills", "bare-loop")
+ROWS: Final = (
+    *("starts", *SHARED, "sync-64x1", "replication", "signed", "tls", "kills", "bare-loop"),
+)
 #: Rows that compare with half of the reference's send rate.
 OFFERED: Final = {"offered", "mixed"}
 STARTS: Final = 3
@@ -67,6 +70,8 @@ def measure_rows(
         figures |= side_by_side(folder, shared, _taking_part(peers, shared), bench)
     if "sync-64x1" in wanted:
         figures["sync-64x1"] = synchronous(folder, _taking_part(peers, {"sync-64x1"}), bench)
+    if "replication" in wanted:
+        figures["replication"] = replicated(folder, _taking_part(peers, {"replication"}), bench)
     if "signed" in wanted:
         figures["signed"] = signed(folder, _taking_part(peers, {"signed"}), bench)
     if "tls" in wanted:

@@ -13,6 +13,7 @@ bench-peers.json, prints the ratios, and renders docs/performance.md.
     java-client         64 threads with a shared producer, then a consumer of the backlog
     memory              after ten million messages; name server and broker, without page cache
     sync-64x1           SYNC_FLUSH, with separate brokers
+    replication         a slave beside each master: SYNC_MASTER, ASYNC_MASTER
     signed, tls         access control and TLS, with separate brokers
     kills               kill -9 under load: acknowledged messages that are lost
     bare-loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)

@@ -83,6 +83,14 @@ class Cluster:
     rpc_hooks: Sequence[RpcHook] = ()
     #: Starts the broker again on its store.
     start_broker: Callable[[], Measured] | None = None
+    #: A slave of the broker, and its address; None without one.
+    slave: Measured | None = None
+    slave_addr: str = ""
+
+    @property
+    def processes(self) -> list[Measured]:
+        """All processes."""
+        return [self.broker, self.namesrv, *([] if self.slave is None else [self.slave])]
 
     def kill_and_restart(self) -> float:
         """Kill the broker with SIGKILL, start it again; returns the seconds until it is ready."""
@@ -117,7 +125,7 @@ class Cluster:
 def alone(cluster: Cluster, all_of_them: Iterable[Cluster]) -> Iterator[None]:
     """Stop all other clusters during the block."""
     others = [each for each in all_of_them if each is not cluster]
-    resting = [process for each in others for process in (each.broker, each.namesrv)]
+    resting = [process for each in others for process in each.processes]
     for process in resting:
         process.pause()
     try:
@@ -135,13 +143,7 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
     """
     with running_namesrv(folder) as (namesrv, namesrv_addr):
         port, side_port = free_ports(2)
-        conf = folder / "broker.conf"
-        conf.write_text(
-            f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName=bench\nbrokerIP1=127.0.0.1\n"
-            f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
-            # Requests queue under full load; the benchmark does not measure rejected requests.
-            f"waitTimeMillsInSendQueue=60000\n{settings}"
-        )
+        conf = _broker_conf(folder, port, side_port, namesrv_addr, settings)
 
         def start_broker() -> Measured:
             return _start("core_broker", conf)
@@ -158,6 +160,32 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
             yield cluster
         finally:
             cluster.broker.stop()
+
+
+@contextmanager
+def running_slave(folder: Path, cluster: Cluster) -> Iterator[None]:
+    """Give the broker of a cluster a slave with its data in `folder`; stops it at the end."""
+    port, side_port = free_ports(2)
+    settings = "brokerRole=SLAVE\nbrokerId=1\n"
+    conf = _broker_conf(folder, port, side_port, cluster.namesrv_addr, settings)
+    cluster.slave, cluster.slave_addr = _start("core_broker", conf), f"127.0.0.1:{port}"
+    try:
+        yield
+    finally:
+        cluster.slave.stop()
+        cluster.slave = None
+
+
+def _broker_conf(folder: Path, port: int, side_port: int, namesrv_addr: str, settings: str) -> Path:
+    conf = folder / "broker.conf"
+    conf.write_text(
+        f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName=bench\n"
+        f"brokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\n"
+        f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
+        # Requests queue under full load; the benchmark does not measure rejected requests.
+        f"waitTimeMillsInSendQueue=60000\n{settings}"
+    )
+    return conf
 
 
 @contextmanager

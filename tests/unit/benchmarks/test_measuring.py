@@ -33,7 +33,11 @@ async def measured(broker: ScriptedPeer, monkeypatch: pytest.MonkeyPatch) -> dic
     cpu = iter((1.0, 1.05))
     process = SimpleNamespace(cpu_seconds=lambda: next(cpu))
     cluster: Any = SimpleNamespace(
-        broker=process, broker_addr=broker.addr, namesrv_addr=broker.addr, rpc_hooks=()
+        broker=process,
+        broker_addr=broker.addr,
+        namesrv_addr=broker.addr,
+        rpc_hooks=(),
+        slave=None,
     )
     return await asyncio.to_thread(
         measuring.measure, cluster, SCENARIOS["batch-32"], seconds=SECONDS

@@ -48,6 +48,11 @@ def figures(cpu: str = "a CPU") -> dict[str, Any]:
         "offered": loads,
         "mixed": loads,
         "sync-64x1": {OURS: load, JAVA_5: {"failed": "system busy"}},
+        "replication": {
+            "replica-sync-64x1": loads,
+            "replica-async-64x1": loads,
+            "replica-none-64x1": {OURS: load | {"rate": 55_000}},
+        },
         "signed": dict.fromkeys(signed, loads),
         "tls": dict.fromkeys(("tls-64x1", "tls-1x64"), loads),
         "java-client": {},
@@ -88,6 +93,9 @@ def test_rows_have_ratios_limits_and_failures() -> None:
     assert "| sends, 64 connections x 1 | 50,000 msg/s | 20,000 | **2.5** | 3 |" in rendered
     assert "| broker CPU for a send, 64 x 1 | 10.5 µs | 42.0 | **4.0** | 5 |" in rendered
     assert "| start to ready, empty store | 0.38 s | 4.2 | **11.1** | ≤ 0.4 s |" in rendered
+    assert "| SYNC_MASTER with a slave, 64 x 1 | 50,000 msg/s | 20,000 | **2.5** | 2 |" in rendered
+    cost = "| sends that an asynchronous slave costs | 9.1 % | — | — | ≤ 15 % |"
+    assert cost in rendered
     assert f"| sync-64x1 | {JAVA_5}; fails: system busy | — |" in rendered
     assert f"| {OURS} | 5 | 90,000 | 0 |" in rendered
     assert f"| {JAVA_5}; fails: TimeoutError | — |" in rendered

@@ -28,13 +28,13 @@ from benchmarks.alternating import (
     store_backlog,
 )
 from benchmarks.kills import kill_repeatedly
-from benchmarks.load import MESSAGES_MAX, SCENARIOS, SIGNED, TLS, TLS_SIGNED, Scenario
+from benchmarks.load import MESSAGES_MAX, SCENARIOS, SIGNED, TLS, TLS_SIGNED, Scenario, run
 from benchmarks.measuring import measure
 from benchmarks.mixed import beside_consumers
 from benchmarks.peer_brokers import JAVA_4, REFERENCES, Peer
 from benchmarks.processes import Cluster, alone
 from benchmarks.replication_rows import replicated
-from benchmarks.requests import batch_template
+from benchmarks.requests import batch_template, send_template
 
 #: Closed loops with ASYNC_FLUSH.
 LOADS: Final = {
@@ -56,6 +56,7 @@ STARTS: Final = 3
 MESSAGES_OF_A_RUN: Final = 700_000
 FILLING: Final = Scenario(16, 1, lambda number: batch_template(number, 32, SMALL_BYTES))
 FILLING_SECONDS_MAX: Final = 900
+CREATION_SECONDS: Final = 10
 SYNC: Final[dict[str, Any]] = {"flush_disk_type": "SYNC_FLUSH"}
 
 
@@ -172,6 +173,8 @@ def _alone(row: str, name: str, cluster: Cluster, bench: Bench, figures: Figures
             return {**cluster.memory_mb(), "messages": filled["messages"]}
         topic = f"Load{int(time.time())}"
         addr = cluster.namesrv_addr
+        creation = Scenario(1, 1, lambda number: send_template(number, topic))
+        run(creation, cluster.broker_addr, seconds=CREATION_SECONDS, messages_max=1)
         return {
             "sent_per_second": java_clients.produce(addr, topic, options.client_seconds),
             "received_per_second": java_clients.consume(addr, topic, options.client_seconds // 2),

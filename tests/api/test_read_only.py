@@ -34,6 +34,18 @@ ALLOWED = {
     "api-job-pause",
     "api-job-resume",
     "api-job-continue",
+    "masking:create",
+    "masking:rule",
+    "api-masking-rules",
+    "api-masking-rules-preview",
+    "api-masking-rule",
+    "schemas:upload",
+    "schemas:rule-create",
+    "schemas:rule",
+    "schemas:schema",
+    "api-body-schema",
+    "api-body-rules",
+    "api-body-rule",
 }
 pytestmark = pytest.mark.must_beat(20)
 

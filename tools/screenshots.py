@@ -57,7 +57,7 @@ PAGES: Final = {
     "delayed": "delayed/",
     "half-messages": "half-messages/",
     "definitions": "definitions/",
-    "replicas": "replicas/",
+    "replicas": "replicas/broker-a/?range=10m",
     "analytics": "analytics/",
 }
 #: Further pages of a review.
@@ -210,7 +210,7 @@ def demo() -> Iterator[str]:
     with tempfile.TemporaryDirectory() as home:
         ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
         process = subprocess.Popen(
-            [sys.executable, "manage.py", "demo", "--home", home, *ports],
+            [sys.executable, "manage.py", "demo", "--replicas", "3", "--home", home, *ports],
             cwd=ROOT,
             env={
                 **os.environ,

@@ -60,7 +60,7 @@ def plan_election(state: ReplicaSets, name: str, number: int) -> ElectionPlan:
 
 def _obstacle(state: ReplicaSets, found: ReplicaSet, candidate: Replica) -> Any:
     if found.mode != "controllers":
-        return _("The set has no controllers: the settings of its brokers choose the master.")
+        return _("The set has no controllers: fixed roles or a DLedger group choose the master.")
     group = state.group_of(found.name)
     if group is None or group.leader is None:
         return _("The controllers have no leader: a majority of them must run.")

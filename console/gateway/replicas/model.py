@@ -8,8 +8,8 @@ from console.gateway.engine.known_brokers import BrokerRef
 #: Name of a failed controller among the failures of an answer.
 CONTROLLER = "controller"
 
-#: `controllers`: controllers choose the master. `fixed`: the settings of the brokers do. `single`:
-#: one process without controllers.
+#: `controllers`: controllers choose the master. `fixed`: no controllers; the brokers'
+#: settings or a DLedger group do. `single`: one process without controllers.
 Mode = Literal["controllers", "fixed", "single"]
 Role = Literal["master", "slave", "unknown"]
 #: `unregistered`: the broker answers, and no name server lists it.

@@ -68,8 +68,8 @@ class ReplicaSetSerializer(serializers.Serializer[Any]):
     cluster_name = serializers.CharField()
     mode = serializers.ChoiceField(
         choices=["controllers", "fixed", "single"],
-        help_text="controllers: controllers choose the master. fixed: the settings of the brokers "
-        "do. single: one process without controllers.",
+        help_text="controllers: controllers choose the master. fixed: no controllers; the "
+        "brokers' settings or a DLedger group do. single: one process without controllers.",
     )
     has_master = serializers.BooleanField(help_text="Whether a master answers.")
     master_epoch = serializers.IntegerField(allow_null=True)

@@ -101,7 +101,9 @@ def replica_set_without_master(evidence: Evidence) -> Results:
             ),
             _("Start the master, or another member of the sync-state set.")
             if found.mode == "controllers"
-            else _("Start the master: without controllers, no slave takes its place."),
+            else _(
+                "Start the master: without controllers, only a DLedger group elects another one."
+            ),
             {"running": up, "replicas": len(found.replicas), "master_epoch": found.master_epoch},
         )
 

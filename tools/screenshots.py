@@ -36,7 +36,7 @@ THEMES: Final[tuple[Theme, Theme]] = ("light", "dark")
 READY_SECONDS_MAX: Final = 240
 #: Seconds of traffic before the first picture: enough for dead letters and lines in the charts.
 SHOP_SECONDS: Final = 100
-JOB_SECONDS_MAX: Final = 300
+JOB_SECONDS_MAX: Final = 900
 RETRIES: Final = "1s 2s 3s " + " ".join(["5s"] * 15)
 
 #: Picture name and path of the page below the cluster.

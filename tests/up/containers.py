@@ -8,11 +8,16 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.support.cluster import ROOT
-from tests.up.gantry import clean_environment
+from tests.up.gantry import clean_environment, status_of
+
+READY_DEADLINE_S = 120.0
+POLL_S = 0.05
 
 #: Values of fields of the pod, by path.
 FIELDS = {
@@ -111,6 +116,23 @@ def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _is_own(container: dict[str, Any]) -> bool:
     return bool(container["image"].startswith("gantry:"))
+
+
+def status(url: str) -> int:
+    """The status of the answer, 0 for none."""
+    try:
+        return status_of(url)
+    except OSError:
+        return 0
+
+
+def wait_for(condition: Callable[[], bool], logs: Callable[[], Sequence[Path]]) -> None:
+    """Wait for the condition; fail with the programs' output after the deadline."""
+    deadline = time.monotonic() + READY_DEADLINE_S
+    while not condition():
+        texts = [f"{path.name}:\n{path.read_text()}" for path in logs()]
+        assert time.monotonic() < deadline, "\n".join(texts)
+        time.sleep(POLL_S)
 
 
 def ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,14 +10,12 @@ import pytest
 
 from console.launcher.redis import find_server
 from tests.support.cluster import ROOT, free_broker_port
-from tests.up.containers import Containers, ended
-from tests.up.gantry import status_of
+from tests.up.containers import Containers, ended, status, wait_for
 
 PYTHON = ROOT / "build" / "charts" / "bin" / "python"
 REPORT_DEADLINE_S = 300.0
 READY_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 60.0
-POLL_S = 0.05
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -116,9 +113,11 @@ def test_every_container_becomes_ready(
     containers.place("gantry-controller-0.gantry-controller:9879", f"127.0.0.1:{raft}")
     side = {name: free_broker_port() for name in ("namesrv", "controller", "broker")}
     start("namesrv", ROCKETMQ_LISTEN_PORT=str(namesrv), ROCKETMQ_HTTP_PORT=str(side["namesrv"]))
-    wait_for(lambda: status(f"http://127.0.0.1:{side['namesrv']}/readyz") == 200, containers)
+    wait_for(lambda: status(f"http://127.0.0.1:{side['namesrv']}/readyz") == 200, containers.logs)
     start("controller", ROCKETMQ_HTTP_PORT=str(side["controller"]))
-    wait_for(lambda: status(f"http://127.0.0.1:{side['controller']}/readyz") == 200, containers)
+    wait_for(
+        lambda: status(f"http://127.0.0.1:{side['controller']}/readyz") == 200, containers.logs
+    )
     port = free_broker_port()
     start(
         "broker",
@@ -126,7 +125,7 @@ def test_every_container_becomes_ready(
         ROCKETMQ_HA_LISTEN_PORT=str(port + 1),
         ROCKETMQ_HTTP_PORT=str(side["broker"]),
     )
-    wait_for(lambda: status(f"http://127.0.0.1:{side['broker']}/readyz") == 200, containers)
+    wait_for(lambda: status(f"http://127.0.0.1:{side['broker']}/readyz") == 200, containers.logs)
     start_console(containers, start, tmp_path)
 
 
@@ -144,24 +143,9 @@ def start_console(containers: Containers, start: Callable[..., Any], folder: Pat
         assert start("setup").wait(READY_DEADLINE_S) == 0, containers.printed("setup")
         worker, scheduler = start("worker"), start("scheduler")
         start("console")
-        wait_for(lambda: status(f"http://127.0.0.1:{page}/livez") == 200, containers)
-        wait_for(lambda: "ready." in containers.printed("worker"), containers)
-        wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers)
+        wait_for(lambda: status(f"http://127.0.0.1:{page}/livez") == 200, containers.logs)
+        wait_for(lambda: "ready." in containers.printed("worker"), containers.logs)
+        wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers.logs)
         assert [ended(each, STOP_DEADLINE_S) for each in (scheduler, worker)] == [0, 0]
     finally:
         ended(server, STOP_DEADLINE_S)
-
-
-def status(url: str) -> int:
-    try:
-        return status_of(url)
-    except OSError:
-        return 0
-
-
-def wait_for(condition: Callable[[], bool], containers: Containers) -> None:
-    deadline = time.monotonic() + READY_DEADLINE_S
-    while not condition():
-        texts = [f"{path.name}:\n{path.read_text()}" for path in containers.logs()]
-        assert time.monotonic() < deadline, "\n".join(texts)
-        time.sleep(POLL_S)

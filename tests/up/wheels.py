@@ -17,6 +17,7 @@ INSTALL_DEADLINE_S = 300.0
 
 def build_wheel(folder: Path) -> Path:
     """Build the wheel in the folder and return its path."""
+    folder.mkdir(exist_ok=True)
     steps = ("egg_info", "--egg-base", folder, "build", "--build-base", folder / "build")
     command = [sys.executable, "setup.py", "-q", *steps, "bdist_wheel", "--dist-dir", folder]
     done = subprocess.run(

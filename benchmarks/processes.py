@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from core_broker.remoting.client import RpcHook
+from tests.support.cluster import free_broker_port
 
 READY_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 30
@@ -142,7 +143,7 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
     `settings` are additional lines of the broker's settings file.
     """
     with running_namesrv(folder) as (namesrv, namesrv_addr):
-        port, side_port = free_ports(2)
+        port, (side_port,) = free_broker_port(), free_ports(1)
         conf = _broker_conf(folder, port, side_port, namesrv_addr, settings)
 
         def start_broker() -> Measured:
@@ -165,7 +166,7 @@ def running(folder: Path, settings: str = "") -> Iterator[Cluster]:
 @contextmanager
 def running_slave(folder: Path, cluster: Cluster) -> Iterator[None]:
     """Give the broker of a cluster a slave with its data in `folder`; stops it at the end."""
-    port, side_port = free_ports(2)
+    port, (side_port,) = free_broker_port(), free_ports(1)
     settings = "brokerRole=SLAVE\nbrokerId=1\n"
     conf = _broker_conf(folder, port, side_port, cluster.namesrv_addr, settings)
     cluster.slave, cluster.slave_addr = _start("core_broker", conf), f"127.0.0.1:{port}"

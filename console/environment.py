@@ -20,6 +20,7 @@ from zoneinfo import available_timezones
 import psutil
 
 from console.alarm_settings import AlarmSettings, read_alarm_settings
+from console.identity_settings import IdentitySettings, read_identity_settings
 from console.project_files import HOME_DEFAULT
 from core_broker.client import ClientTls, Credentials
 from core_broker.errors import ClientError
@@ -124,6 +125,7 @@ class Environment:
     history_mb: int
     evaluation_seconds: int
     alarms: AlarmSettings
+    identity: IdentitySettings
     requests_max: int
     requests_waiting_max: int
     websockets_max: int
@@ -200,7 +202,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         if not re.fullmatch(r"https?://[^/\s]+", origin):
             read.complain("CONSOLE_TRUSTED_ORIGINS", origin, "scheme://host[:port]")
     proxies = read.networks("CONSOLE_TRUSTED_PROXIES")
-    alarms = read_alarm_settings(read)
+    alarms, identity = read_alarm_settings(read), read_identity_settings(read)
     time_zone = read.text("CONSOLE_TIME_ZONE") or "UTC"
     if time_zone not in available_timezones():
         read.complain("CONSOLE_TIME_ZONE", time_zone, "a name such as UTC or Asia/Shanghai")
@@ -241,6 +243,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         demo_control=read.text("GANTRY_DEMO_CONTROL"),
         **numbers,
         alarms=alarms,
+        identity=identity,
         finding_thresholds=thresholds,
         audit_days=audit_days,
         time_zone=time_zone,

@@ -12,7 +12,8 @@ CONSOLE_SMTP_PORT, CONSOLE_SMTP_SECURITY, CONSOLE_SMTP_USER, CONSOLE_SMTP_PASSWO
 CONSOLE_SMTP_FROM, CONSOLE_REQUESTS_MAX,
 CONSOLE_REQUESTS_WAITING_MAX, CONSOLE_WEBSOCKETS_MAX, CONSOLE_FINDINGS_LAG_S and further
 thresholds CONSOLE_FINDINGS_*, CONSOLE_READ_ONLY_CLUSTERS,
-CONSOLE_SECOND_FACTOR, CONSOLE_TRUSTED_ORIGINS, CONSOLE_TRUSTED_PROXIES, CONSOLE_PREFIX,
+CONSOLE_SECOND_FACTOR, CONSOLE_OIDC_*, CONSOLE_LDAP_*, CONSOLE_TRUSTED_ORIGINS,
+CONSOLE_TRUSTED_PROXIES, CONSOLE_PREFIX,
 CONSOLE_TIME_ZONE, CONSOLE_DEBUG.
 
 An area of the console (topics, groups, …) is one Django app listed in AREAS; see `areas.py`.
@@ -220,6 +221,7 @@ LOGOUT_REDIRECT_URL = "accounts:login"
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
+    "console.accounts.ldap_backend.LdapBackend",
 ]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
@@ -233,6 +235,8 @@ AUTH_PASSWORD_VALIDATORS = [
 PASSWORD_HASHERS = ["console.accounts.hashing.LimitedHasher"]
 
 SECOND_FACTOR = ENVIRONMENT.second_factor
+OIDC = ENVIRONMENT.identity.oidc
+LDAP = ENVIRONMENT.identity.ldap
 
 AXES_HANDLER = "console.accounts.sign_in_limits.SignInLimits"
 AXES_FAILURE_LIMIT = 5

@@ -56,7 +56,7 @@ def create_user(by: Caller, name: str, role: Role) -> tuple[User, str]:
     try:
         with transaction.atomic():
             user = User.objects.create_user(name, password=password)
-            _keep_role(user, role)
+            keep_role(user, role)
     except IntegrityError:
         raise taken from None
     return user, password
@@ -91,7 +91,7 @@ def set_roles(by: Caller, user: User, role: Role, roles: Sequence[CustomRole]) -
     check_held(by, role.permissions)
     with transaction.atomic():
         assign(by, user, roles)
-        _keep_role(user, role)
+        keep_role(user, role)
         _check_an_administrator_is_left()
 
 
@@ -184,7 +184,7 @@ def new_password() -> str:
     return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
-def _keep_role(user: User, role: Role) -> None:
+def keep_role(user: User, role: Role) -> None:
     """Save the role, and Django's flags is_staff and is_superuser for other programs."""
     user.profile.role = role
     user.profile.save(update_fields=["role"])

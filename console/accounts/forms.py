@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from console.accounts.changes import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
+from console.accounts.external import ProviderFailed, SignInRefused
 from console.accounts.models import TOKEN_NAME_CHARS_MAX, CustomRole
 from console.accounts.zones import zone_names
 from console.frame.access import Role
@@ -28,6 +29,13 @@ class SignInForm(AuthenticationForm):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             dress(field)
+
+    def clean(self) -> Any:
+        try:
+            return super().clean()
+        except (ProviderFailed, SignInRefused) as failure:
+            # Not a wrong password: it does not count for the limits of wrong passwords.
+            raise ValidationError(f"{failure.detail} {failure.hint}".strip()) from failure
 
 
 class CodeForm(TablerForm):

@@ -13,6 +13,8 @@ from console.frame.permissions import Permission, read_permissions
 TOKEN_NAME_CHARS_MAX = 64
 ROLE_NAME_CHARS_MAX = 64
 DESCRIPTION_CHARS_MAX = 200
+ISSUER_CHARS_MAX = 255
+SUBJECT_CHARS_MAX = 255
 
 
 class CustomRole(models.Model):
@@ -140,3 +142,24 @@ class RecoveryCode(models.Model):
 
     def __str__(self) -> str:
         return str(self.user)
+
+
+class ExternalIdentity(models.Model):
+    """The account of somebody whom an OpenID Connect provider or LDAP knows (`external.py`)."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, primary_key=True, related_name="external"
+    )
+    #: URL of the OpenID Connect issuer, or `ldap`.
+    issuer = models.CharField(max_length=ISSUER_CHARS_MAX)
+    #: Unchanging name of the person at the issuer.
+    subject = models.CharField(max_length=SUBJECT_CHARS_MAX)
+    last_sign_in_ms = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_account_per_identity")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} at {self.issuer}"

@@ -17,7 +17,9 @@ from django.utils.translation import gettext_lazy
 from django.views import View
 
 from console.accounts import second_factor
+from console.accounts.external import is_external
 from console.accounts.forms import CodeForm, SignInForm
+from console.accounts.sessions import note_session
 from console.audit.recording import audited_as
 from console.frame.access import Need, needs
 from console.gateway import GatewayError, now_ms
@@ -38,17 +40,60 @@ class SignInPage(LoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         user = form.get_user()
-        has_factor = second_factor.has_second_factor(user)
-        if not has_factor and settings.SECOND_FACTOR != "required":
-            return super().form_valid(form)
-        self.request.session.cycle_key()
-        self.request.session[PENDING] = {
-            "user": user.pk,
-            "backend": user.backend,
-            "until_ms": now_ms() + PENDING_MS,
-            "next": self.get_success_url(),
-        }
-        return redirect("accounts:code" if has_factor else "accounts:enrol")
+        return entered(
+            self.request,
+            user,
+            user.backend,
+            self.get_success_url(),
+            enrols=settings.SECOND_FACTOR == "required",
+            hours=settings.LDAP.session_hours if is_external(user) else 0,
+        )
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), **sign_in_methods()}
+
+
+def sign_in_methods() -> dict[str, Any]:
+    """What the sign-in page offers, for its template."""
+    return {
+        "oidc_title": (settings.OIDC.title or _("single sign-on")) if settings.OIDC.issuer else "",
+        "with_directory": bool(settings.LDAP.urls),
+    }
+
+
+def entered(
+    request: HttpRequest,
+    user: User,
+    backend: str,
+    target: str,
+    *,
+    enrols: bool = False,
+    hours: int = 0,
+) -> HttpResponse:
+    """Sign in and go to `target`, or first to the page of the second factor.
+
+    `enrols`: an account without a second factor sets one up first. `hours` limits the session.
+    """
+    has_factor = second_factor.has_second_factor(user)
+    if not has_factor and not enrols:
+        sign_in(request, user, backend, hours)
+        return redirect(target)
+    request.session.cycle_key()
+    request.session[PENDING] = {
+        "user": user.pk,
+        "backend": backend,
+        "until_ms": now_ms() + PENDING_MS,
+        "next": target,
+        "hours": hours,
+    }
+    return redirect("accounts:code" if has_factor else "accounts:enrol")
+
+
+def sign_in(request: HttpRequest, user: User, backend: str, hours: int) -> None:
+    login(request, user, backend=backend)
+    if hours:
+        request.session.set_expiry(hours * 3600)
+        note_session(request, user)
 
 
 class PendingPage(View):
@@ -69,7 +114,7 @@ class PendingPage(View):
     def enter(self) -> str:
         """Sign in; return the address that the user asked for."""
         pending = self.request.session.pop(PENDING)
-        login(self.request, self.user, backend=pending["backend"])
+        sign_in(self.request, self.user, pending["backend"], pending["hours"])
         return str(pending["next"] or resolve_url(settings.LOGIN_REDIRECT_URL))
 
 

@@ -4,6 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from console.accounts import role_pages, sign_in, tokens, users, views
+from console.accounts.oidc import views as oidc_views
 from console.accounts.security_page import SecurityPage
 from console.frame.access import Need, needs
 
@@ -13,6 +14,8 @@ urlpatterns = [
     path("accounts/login/", sign_in.SignInPage.as_view(), name="login"),
     path("accounts/login/code/", sign_in.CodePage.as_view(), name="code"),
     path("accounts/login/enrol/", sign_in.EnrolPage.as_view(), name="enrol"),
+    path("accounts/oidc/", oidc_views.StartPage.as_view(), name="oidc"),
+    path("accounts/oidc/callback/", oidc_views.CallbackPage.as_view(), name="oidc-callback"),
     path("accounts/logout/", needs(Need.OPEN)(LogoutView.as_view()), name="logout"),
     path("accounts/password/", views.PasswordPage.as_view(), name="password"),
     path("accounts/security/", SecurityPage.as_view(), name="security"),

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST
 
 from console.accounts.forms import NewPasswordForm, SignInForm
 from console.accounts.sessions import note_session
+from console.accounts.sign_in import sign_in_methods
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.pages import THEME_COOKIE, THEMES
@@ -37,6 +38,7 @@ def locked_out(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         "form": SignInForm(request),
         "rest_minutes": rest_s // 60,
         "locked": True,
+        **sign_in_methods(),
     }
     response = render(request, "accounts/login.html", context, status=429)
     response.headers["Retry-After"] = str(rest_s)

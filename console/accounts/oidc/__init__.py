@@ -1,0 +1,7 @@
+"""Sign-in by OpenID Connect: authorization code flow with PKCE.
+
+http.py      bounded requests to the provider
+provider.py  discovery, keys, exchange of the code
+tokens.py    checks of the ID token
+views.py     start and callback
+"""

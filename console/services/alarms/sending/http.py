@@ -25,6 +25,8 @@ USER_AGENT: Final = "gantry-console"
 TEMPORARY: Final = frozenset({408, 425, 429})
 #: Metadata services with public-looking addresses: Alibaba Cloud.
 METADATA: Final = (ip_network("100.100.100.200/32"),)
+#: IPv6 networks with an IPv4 address in the last 32 bits: NAT64, and IPv4-compatible addresses.
+EMBEDDING: Final = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")))
 
 
 class SendFailed(Exception):
@@ -89,13 +91,24 @@ def checked_address(host: str, port: int, allowed: Sequence[str]) -> str:
 
 def is_allowed(address: str, allowed: Sequence[str]) -> bool:
     """Return whether notices may go to an address."""
-    found: IPv4Address | IPv6Address = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
+    found = _reached(ip_address(address.partition("%")[0]))
     if any(found in ip_network(network, strict=False) for network in allowed):
         return True
     is_metadata = any(found in network for network in METADATA)
     return found.is_global and not found.is_multicast and not is_metadata
+
+
+def _reached(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address inside a mapped, compatible, 6to4, Teredo or NAT64 address: a gateway
+    sends the packets there."""
+    if isinstance(address, IPv4Address):
+        return address
+    inside = address.ipv4_mapped or address.sixtofour
+    if address.teredo is not None:
+        inside = address.teredo[1]
+    if any(address in network for network in EMBEDDING) and int(address) > 1:  # not ::1
+        inside = IPv4Address(int(address) & 0xFFFF_FFFF)
+    return inside or address
 
 
 def _connection(scheme: str, host: str, port: int, address: str) -> http.client.HTTPConnection:

@@ -92,3 +92,13 @@ def test_rules_are_a_section_of_definitions(staff: User, local: object) -> None:
     applied(off)
     assert not MaskingRule.objects.get().enabled
     assert "JSON path" in applied(text.replace("$..card", "card"))
+
+
+def test_definitions_change_users_only_with_the_permission_for_access_control(
+    local: object, db: None
+) -> None:
+    """Otherwise the role could create a super user of the brokers."""
+    text = "format: gantry/definitions/1\nusers:\n  eve: {userType: Super, password: x12345678}\n"
+    limited = Api(member("limited", "definitions:admin"))
+    assert limited("post", "/definitions", {"definitions": text}).status_code == 403
+    assert limited("post", "/definitions?dry_run=true", {"definitions": text}).status_code == 200

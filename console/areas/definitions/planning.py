@@ -13,6 +13,8 @@ from rest_framework.request import Request
 
 from console.areas.definitions.sections import registered
 from console.audit.recording import audited
+from console.frame.access import Need, check_may
+from console.frame.permissions import Target
 from console.gateway import Cluster, Unusable
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.gateway.definitions import Outcomes, apply_items, definitions
@@ -94,7 +96,12 @@ def plan(cluster: Cluster, text: str | bytes) -> Plan:
 
 
 def apply(request: HttpRequest | Request, cluster: Cluster, planned: Plan) -> list[Applied]:
-    """Apply the plan with an audit row. The pages of topics and groups undo their changes."""
+    """Apply the plan with an audit row. The pages of topics and groups undo their changes.
+
+    Raises PermissionDenied for changes of users and lists without `acl:admin`.
+    """
+    if any(item.kind in ("users", "acls") and item.is_drift for item in planned.items):
+        check_may(request, Need.ADMIN, Target("acl", cluster.name))
     with audited(request, APPLY_ACTION, cluster=cluster.name, target=cluster.name) as entry:
         entry.after = {"items": [f"{item.kind} {item.name}" for item in planned.drift]}
         sections = registered()

@@ -143,9 +143,8 @@ class DLedgerRoles:
         self._wake.set()
 
     async def _truncate(self, position: int) -> None:
-        while self._acting is None or self._acting.role is Role.LEADER:
-            # The services of the master that this broker was may still write.
-            await self._woken(lambda: self._acting is not None)
+        # The services of the master that this broker was may still write.
+        await self._woken(lambda: self._acting is not None and self._acting.role is not Role.LEADER)
         ctx = self._ctx
         await truncate(ctx, self._parts.saver, position, ctx.store.gate.confirmed)
 

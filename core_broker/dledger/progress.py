@@ -118,9 +118,9 @@ class Progress:
         elif code == DLedgerCode.INCONSISTENT_STATE:
             self._compare()
         else:
-            # Lost, or the follower could not take it: the entries are sent again.
-            self._append_from(self.match + 1)
-            self._retry_ms = self._state.now_ms + self._state.timing.retry_ms
+            # Lost, or the follower could not take it. One comparison at a time asks for it again:
+            # a dead follower costs no more.
+            self._compare(self._state.timing.retry_ms)
 
     def _compared(self, index: int, response: PushResponse) -> None:
         log = self._state.log

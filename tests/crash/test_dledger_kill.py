@@ -1,4 +1,4 @@
-"""kill -9 of the leader of a DLedger group under load, repeatedly: another member goes on.
+"""kill -9 and SIGSTOP of the leader of a DLedger group under load: another member goes on.
 
 No acknowledged message is lost, each queue keeps its order, and the data files of all members
 become equal. `FAILOVERS` sets how many kills, `FIRST_SEED` where the random moments begin.
@@ -33,6 +33,8 @@ async def test_a_killed_leader_takes_nothing_with_it(tmp_path: Path) -> None:
         leader = await drill.start()
         for _ in range(FAILOVERS):
             await drill.kill(leader)
+            leader = await drill.whole()
+            await drill.pause(leader)
             leader = await drill.whole()
         await drill.check()
         await drill.stop()

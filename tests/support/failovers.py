@@ -1,7 +1,9 @@
 """Masters of replica sets that die under load, and the checks of what is left."""
 
 import asyncio
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -84,12 +86,29 @@ class Drill:
         self.times_s.append(await self._accepted() - killed_at)
         await asyncio.to_thread(master.start)
 
-    async def _accepted(self) -> float:
+    async def pause(self, master: Replica) -> None:
+        """Stop the master's process in the middle of a load, and let it go on after the failover.
+
+        What reached its sockets meanwhile is the end of a log that no other replica has.
+        """
+        load = Load(master.addr, self.history, self._dice)
+        running = asyncio.create_task(load.run())
+        await load.acknowledged(self._dice.randrange(50, 600), WAIT_S)
+        os.kill(master.program.pid, signal.SIGSTOP)
+        try:
+            await self._accepted(except_for=master)
+        finally:
+            os.kill(master.program.pid, signal.SIGCONT)
+        load.stop()
+        await running
+
+    async def _accepted(self, except_for: Replica | None = None) -> float:
         """Send to the living brokers until one accepts; return the time of the answer."""
         deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             for replica in self.set.replicas:
-                if replica.is_running and await self._send(replica.addr):
+                is_asked = replica.is_running and replica is not except_for
+                if is_asked and await self._send(replica.addr):
                     return time.monotonic()
             await asyncio.sleep(0.02)
         raise AssertionError("no replica accepts messages")

@@ -45,6 +45,7 @@ class Following:
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
+        state.problem = ""
         self.heard_ms = state.now_ms
         #: The leader has all entries up to this one.
         self._verified = NOTHING
@@ -174,6 +175,9 @@ class Following:
         keep = entry.index if is_kept else entry.index - 1
         if state.is_empty:
             self._finish(_Truncating(request, token, entry, must_write=True))
+        elif is_kept and keep < self._verified:
+            # Late: the leader has compared later entries since.
+            self._answer(request, token, DLedgerCode.SUCCESS)
         elif keep < state.commit_index or keep > log.end_index:
             state.problem = (
                 f"leader {state.leader_id} begins at entry {entry.index} of term {entry.term}, but"

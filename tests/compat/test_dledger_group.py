@@ -1,6 +1,10 @@
-"""Java and Gantry brokers in one DLedger group: each kind leads, dies, and returns."""
+"""Java and Gantry brokers in one DLedger group: each kind leads, dies, and returns.
+
+By default one Java broker of version 4; with DLEDGER_CHECKS=all one and two of each version.
+"""
 
 import asyncio
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,6 +30,7 @@ MESSAGES = 300
 #: Kills of leaders until a member of the wanted kind leads.
 KILLS_MAX = 12
 GROUP = "group-a"
+EVERY = os.environ.get("DLEDGER_CHECKS") == "all"
 
 pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 10 * SECONDS_MAX)
 
@@ -166,7 +171,7 @@ class Group:
             eventually(is_clean, f"{member.name} has all messages", SECONDS_MAX)
 
 
-@pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)
+@pytest.fixture(params=installing.JAVA_BROKER_VERSIONS if EVERY else ["4.9.7"])
 def version(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> str:
     found = str(request.param)
     record_property("client", f"java-broker-{found}")
@@ -183,7 +188,7 @@ def undo() -> Iterator[ExitStack]:
         yield stack
 
 
-@pytest.mark.parametrize("java_count", [1, 2])
+@pytest.mark.parametrize("java_count", [1, 2] if EVERY else [1])
 def test_java_and_gantry_are_members_of_one_group(
     tmp_path: Path, undo: ExitStack, version: str, java_count: int
 ) -> None:
@@ -204,6 +209,7 @@ def test_java_and_gantry_are_members_of_one_group(
             *(version, folder, folder / "store", replicas.namesrv_addr),
             **STORE | settings | {"mapped_file_size_commit_log": SEGMENT_BYTES},
             d_leger_self_id=f"n{number}",
+            slave_read_enable=True,  # RocketMQ 5 refuses pulls from slaves without it
         )
         undo.callback(java.kill)
         members.append(Member(number, java, ports[number], folder / "store"))

@@ -214,6 +214,14 @@ def test_a_truncation_is_an_effect_and_the_entry_comes_behind_it() -> None:
     assert log.at(1) == other
 
 
+def test_a_late_truncation_drops_nothing() -> None:
+    log = log_of(1, 1, 1)
+    node = node_of(log, commit=1)
+    pushed(node, PushKind.COMPARE, [log.at(2)])
+    assert code_of(pushed(node, PushKind.TRUNCATE, [log.at(0)])) == DLedgerCode.SUCCESS
+    assert (log.end_index, node.problem) == (2, "")
+
+
 def test_pushes_wait_for_the_entries_before_them() -> None:
     log, source = log_of(1), log_of(1, 3, 3)
     node = node_of(log)

@@ -155,7 +155,11 @@ class Group:
         raise AssertionError("no member of Gantry leads")
 
     def check(self) -> None:
-        """Compare the members with what producers know, and with each other."""
+        """Compare the members with each other, and those of Gantry with what producers know.
+
+        A Java member that returned with messages which no other member had keeps their units in its
+        consume queues (seen with 5.3.3): its data files are right, and its pulls are not.
+        """
         self.fill()
 
         def are_equal() -> bool:
@@ -163,7 +167,7 @@ class Group:
             return logs == [logs[0]] * len(logs)
 
         eventually(are_equal, "all members have the same data files", SECONDS_MAX)
-        for member in self.members:
+        for member in (each for each in self.members if not each.is_java):
 
             def is_clean(addr: str = member.broker.addr) -> bool:
                 return self.history.check(asyncio.run(read_topic(addr))).is_clean
@@ -209,7 +213,6 @@ def test_java_and_gantry_are_members_of_one_group(
             *(version, folder, folder / "store", replicas.namesrv_addr),
             **STORE | settings | {"mapped_file_size_commit_log": SEGMENT_BYTES},
             d_leger_self_id=f"n{number}",
-            slave_read_enable=True,  # RocketMQ 5 refuses pulls from slaves without it
         )
         undo.callback(java.kill)
         members.append(Member(number, java, ports[number], folder / "store"))
@@ -223,3 +226,31 @@ def test_java_and_gantry_are_members_of_one_group(
         group.die()
         group.fill()
     group.check()
+
+
+def test_each_kind_starts_on_the_files_of_the_other(
+    tmp_path: Path, undo: ExitStack, version: str
+) -> None:
+    port = free_broker_port()
+    settings = {
+        "enable_d_leger_commit_log": True,
+        "d_leger_group": GROUP,
+        "d_leger_peers": f"n0-127.0.0.1:{port}",
+        "d_leger_self_id": "n0",
+    }
+    replicas = undo.enter_context(ReplicaSet(tmp_path, 1, is_dledger=True, **settings))
+    (own,) = replicas.replicas
+    java = JavaBroker(
+        *(version, tmp_path / "java", own.store, replicas.namesrv_addr),
+        **STORE | settings | {"mapped_file_size_commit_log": SEGMENT_BYTES},
+    )
+    undo.callback(java.kill)
+    group = Group([])
+    for broker in (own, java, own, java, own):
+        member = Member(0, broker, port, own.store)
+        group.members = [member]
+        member.start()
+        group.fill()
+        verdict = group.history.check(asyncio.run(read_topic(broker.addr)))
+        assert verdict.is_clean, verdict.problems[:20]
+        broker.kill()

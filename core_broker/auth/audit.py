@@ -38,6 +38,7 @@ ADMINISTRATION = frozenset(
         Code.INVOKE_BROKER_TO_RESET_OFFSET,
         Code.CLONE_GROUP_OFFSET,
         Code.SET_GROUP_OFFSETS,
+        Code.KICK_CLIENT,
         Code.RESUME_CHECK_HALF_MESSAGE,
         Code.CONSUME_MESSAGE_DIRECTLY,
         Code.CLEAN_EXPIRED_CONSUMEQUEUE,
@@ -53,7 +54,10 @@ ADMINISTRATION = frozenset(
     }
 )
 #: Ext fields that name the object of an administrative request, without secrets.
-_TARGETS = ("topic", "group", "groupName", "accessKey", "username", "subject", "brokerName", "key")
+_TARGETS = (
+    *("topic", "group", "groupName", "clientId", "accessKey", "username", "subject"),
+    *("brokerName", "key"),
+)
 _NAMES = {code.value: code.name for code in Code}
 
 

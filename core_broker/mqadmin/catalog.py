@@ -3,8 +3,8 @@
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
 Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, the commands from
 haStatus to updateControllerConfig and those from createUser to copyAcl are those of 5.3.3.
-checkAccess is Gantry's own. Upper and lower case are equal. RocketMQ has classes for the last four
-commands, but registers none of them.
+checkAccess, kickClient, exportDefinitions and apply are Gantry's own. Upper and lower case are
+equal. RocketMQ has classes for the last four commands, but registers none of them.
 """
 
 from typing import Final, NamedTuple
@@ -57,6 +57,7 @@ CATALOG: Final[dict[str, Entry]] = {
     "consumerProgress": Entry("progress", "Query consumers' progress, speed."),
     "consumerStatus": Entry("consumers", "Query consumer's internal data structure."),
     "cloneGroupOffset": Entry("offsets", "Clone offset from other group."),
+    "kickClient": Entry("kicks", "Close the connections of a client, with a reason."),
     "producer": Entry("connections", "Query producers' instances, connection, status."),
     "clusterList": Entry("clusters", "List all of clusters."),
     "topicList": Entry("topics", "Fetch all topic list from name server."),

@@ -39,6 +39,7 @@ GANTRY_CODES = (
     RequestCode.SET_GROUP_OFFSETS,
     RequestCode.GET_ACCESS_INVENTORY,
     RequestCode.UPDATE_ACCESS_ACCOUNT,
+    RequestCode.KICK_CLIENT,
 )
 
 #: Keys whose values are constants or, with the longest read, miss the reads of the fast path.

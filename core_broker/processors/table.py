@@ -21,6 +21,7 @@ from core_broker.processors.durability import Durability
 from core_broker.processors.flow_control import CONTROLLED, PULLS, FlowControl
 from core_broker.processors.groups import GroupProcessor
 from core_broker.processors.inventory import InventoryProcessor
+from core_broker.processors.kicks import KickProcessor
 from core_broker.processors.locks import LockProcessor
 from core_broker.processors.offsets import OffsetProcessor
 from core_broker.processors.pull import PullProcessor, PullQuery
@@ -197,6 +198,7 @@ class RequestTable:
             Code.GET_GROUP_INVENTORY: inventory.groups,
             Code.GET_ALL_CLIENTS: inventory.clients,
             Code.SET_GROUP_OFFSETS: resets.set_offsets,
+            Code.KICK_CLIENT: KickProcessor(self._ctx).kick,
             **ReplicasProcessor(self._ctx).handlers(),
             **AccessProcessor(self._ctx).handlers(),
             **self._users(),

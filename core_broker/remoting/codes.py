@@ -202,6 +202,7 @@ class RequestCode(IntEnum):
     SET_GROUP_OFFSETS = 60003
     GET_ACCESS_INVENTORY = 60004
     UPDATE_ACCESS_ACCOUNT = 60005
+    KICK_CLIENT = 60006
 
 
 class ResponseCode(IntEnum):

@@ -113,6 +113,17 @@ class ConsumerSessions:
         members = group.members.values() if group is not None else ()
         return next((member for member in members if member.client_id == client_id), None)
 
+    def channels_of(self, client_id: str, group_name: str = "") -> list[Channel]:
+        """The connections with this client id, of one group or of all; one of two groups twice."""
+        names = (group_name,) if group_name else tuple(self._groups)
+        return [
+            member.channel
+            for name in names
+            if (group := self._groups.get(name)) is not None
+            for member in group.members.values()
+            if member.client_id == client_id
+        ]
+
     def subscription(self, group_name: str, topic: str) -> SubscriptionData | None:
         """The subscription of a connected group to a topic."""
         group = self._groups.get(group_name)

@@ -86,6 +86,10 @@ class ProducerSessions:
         """The client on the connection of its last heartbeat."""
         return self._by_client_id.get(client_id)
 
+    def channels_of(self, client_id: str) -> list[Channel]:
+        """The connections whose last heartbeat has this client id."""
+        return [channel for channel, its_id in self._id_of.items() if its_id == client_id]
+
     @property
     def groups(self) -> list[str]:
         """The groups that have a producer."""

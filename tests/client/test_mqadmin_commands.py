@@ -315,7 +315,7 @@ CASES = {
 
 #: Commands tested in test_mqadmin_effects.py with a broker state of their own.
 ELSEWHERE = {
-    *("producerConnection", "updateAclConfig", "deleteAclConfig"),
+    *("producerConnection", "kickClient", "updateAclConfig", "deleteAclConfig"),
     *("clusterAclConfigVersion", "updateGlobalWhiteAddr"),
 }
 #: Commands tested in test_mqadmin_users.py, against scripted brokers and a broker with ACL 2.0.

@@ -168,6 +168,23 @@ def test_a_producer_is_listed(
     assert [it["clientId"] for it in groups["groups"][f"p-{name}"]] == [client_id]
 
 
+def test_a_kicked_client_reconnects(
+    quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str
+) -> None:
+    with OnlineConsumer(quick_cluster.namesrv_addr, f"g-{name}", topic) as consumer:
+        wait_until(lambda: len(consumer.bodies) == 3)
+        kick = ("kickClient", "-c", "DefaultCluster", "-i", consumer.client_id, "-r")
+        dry = mqadmin.document(*kick, "stuck", "-g", consumer.group, "--dry-run")
+        (planned,) = dry["brokers"]
+        done = mqadmin.document(*kick, "stuck", "-g", consumer.group)
+        assert (done["reason"], done["brokers"]) == ("stuck", [planned])
+        # The client reconnects by itself, and consumes again.
+        mqadmin("sendMessage", "-t", topic, "-p", "four")
+        wait_until(lambda: b"four" in consumer.bodies)
+    nobody = mqadmin(*kick, "stuck", "-g", "nope", code=1)
+    assert f"No client {consumer.client_id} is connected in group nope." in nobody.stderr
+
+
 def test_running_info_of_consumers_in_files(
     quick_cluster: ClusterAddrs, mqadmin: Mqadmin, topic: str, name: str, tmp_path: Path
 ) -> None:

@@ -219,14 +219,14 @@ _JAVA: Final[dict[int, _Rule]] = {
     Code.UNREGISTER_CLIENT: _named(_OPTIONAL_GROUP),
     Code.GET_CONSUMER_LIST_BY_GROUP: _named(_OPTIONAL_GROUP),
     Code.UPDATE_CONSUMER_OFFSET: _named(_OPTIONAL_GROUP, _OPTIONAL_TOPIC),
-    # Accounts are changed, and listed, by administrators in every mode.
+    # Accounts are changed and listed, and clients are kicked, by administrators in every mode.
     **dict.fromkeys(
         (
             *(Code.UPDATE_AND_CREATE_TOPIC, Code.UPDATE_BROKER_CONFIG),
             *(Code.DELETE_TOPIC_IN_BROKER, Code.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP),
             *(Code.DELETE_SUBSCRIPTIONGROUP, Code.UPDATE_AND_CREATE_ACL_CONFIG),
             *(Code.DELETE_ACL_CONFIG, Code.UPDATE_GLOBAL_WHITE_ADDRS_CONFIG),
-            *(Code.GET_ACCESS_INVENTORY, Code.UPDATE_ACCESS_ACCOUNT),
+            *(Code.GET_ACCESS_INVENTORY, Code.UPDATE_ACCESS_ACCOUNT, Code.KICK_CLIENT),
         ),
         _admin,
     ),

@@ -208,7 +208,7 @@ _POP = _fields(_of_group(_SUB), _of_topic(_SUB))
 _SUB_OR_GET = (Action.SUB, Action.GET)
 _SUB_OR_UPDATE = (Action.SUB, Action.UPDATE)
 
-#: Codes that RocketMQ 5.3.3 checks.
+#: Codes that RocketMQ 5.3.3 checks, and Gantry's 60006, which needs a permission in both modes.
 _CHECKED: Final[dict[int, Read]] = {
     10: _fields(_of_topic(_PUB)),
     **dict.fromkeys((310, 320), _fields(_of_topic(_PUB, "b"))),
@@ -249,10 +249,11 @@ _CHECKED: Final[dict[int, Read]] = {
     ),
     **dict.fromkeys((204, 315, 317, 328, 355, 3004, 3005, 3009, 3010), _CLUSTER_GET),
     **dict.fromkeys((905, 906, 908, 1008, 3001, 3002, 3003, 3006, 3007, 3008), _CLUSTER_UPDATE),
+    60_006: _CLUSTER_UPDATE,
 }
 #: Codes whose absent topic or group has the name `null` in RocketMQ 5.3.3.
 _NEVER_ABSENT: Final = frozenset({10, 310, 320, 370, 36, 11, 12, 38, 14, 15})
-#: Codes that RocketMQ 5.3.3 leaves unchecked, and Gantry's private codes.
+#: Codes that RocketMQ 5.3.3 leaves unchecked, and Gantry's other private codes.
 _CHECKED_HERE: Final[dict[int, Read]] = {
     18: _body(CreateTopicListRequestBody, _created_topics),
     200: _body(SubscriptionGroupConfig, lambda group: [_group(group.group_name, _CREATE)]),

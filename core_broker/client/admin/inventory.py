@@ -1,4 +1,4 @@
-"""Gantry's private request codes: all topics, groups or clients of a broker in one request."""
+"""Gantry's private request codes: lists of a broker in one request, and kicks of a client."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,9 +10,11 @@ from core_broker.remoting.bodies.inventory import (
     GANTRY_UNMEASURED_KEY,
     ClientInventoryBody,
     GroupInventoryBody,
+    KickedClientBody,
     TopicInventoryBody,
 )
 from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.headers import KickClientRequestHeader
 
 #: Timeout, ms: a broker with many topics needs seconds for the first snapshot.
 INVENTORY_TIMEOUT_MS: Final = 10_000
@@ -42,6 +44,13 @@ class InventoryAdmin(AdminBase):
     async def all_clients(self, addr: str) -> ClientInventoryBody:
         """Every connected client of a broker with groups and last heartbeat."""
         return await self._ask_body(ClientInventoryBody, addr, RequestCode.GET_ALL_CLIENTS)
+
+    async def kick_client(
+        self, addr: str, client_id: str, reason: str, group: str | None = None
+    ) -> KickedClientBody:
+        """Close the client's connections to a broker, or only those that consume in the group."""
+        header = KickClientRequestHeader(client_id=client_id, reason=reason, group=group)
+        return await self._ask_body(KickedClientBody, addr, RequestCode.KICK_CLIENT, header)
 
 
 def offered_codes(runtime_info: Mapping[str, str]) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Answers to Gantry's private codes 60000 to 60002: the inventory of a broker in one answer.
+"""Answers to Gantry's private codes 60000 to 60002, the inventory of a broker, and to 60006.
 
 RocketMQ has no equivalent. A Gantry broker lists its private codes in the runtime information (28)
 under `gantryRequestCodes`; clients must send only listed codes, and use RocketMQ's codes otherwise.
@@ -93,3 +93,10 @@ class ClientInventoryBody(Struct, rename="camel", kw_only=True):
 
     taken_timestamp: int
     clients: list[ClientEntry] = []
+
+
+class KickedClientBody(Struct, rename="camel", kw_only=True):
+    """Answer to KICK_CLIENT (60006): addresses of the closed connections, count of those left."""
+
+    addrs: list[str]
+    left: int = 0

@@ -180,6 +180,14 @@ class UpdateAccessAccountRequestHeader(Header):
     access_key: str
 
 
+class KickClientRequestHeader(Header):
+    """Request of KICK_CLIENT (60006); without a group, every connection of the client."""
+
+    client_id: str
+    reason: str
+    group: str | None = None
+
+
 class UpdateGlobalWhiteAddrsConfigRequestHeader(Header):
     """Request of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG (53)."""
 

@@ -207,7 +207,7 @@ ROWS: list[tuple[int, bytes, dict[str, str], bool]] = [
     (Code.UPDATE_CONSUMER_OFFSET, b"", {"consumerGroup": "G", "topic": "S"}, True),
     (Code.UPDATE_CONSUMER_OFFSET, b"", {"consumerGroup": "G", "topic": "P"}, False),
     (Code.UPDATE_CONSUMER_OFFSET, b"", {"consumerGroup": "x", "topic": "S"}, False),
-    *[(code, b"", {}, False) for code in (17, 25, 215, 200, 207, 50, 51, 53, 60004, 60005)],
+    *[(code, b"", {}, False) for code in (17, 25, 215, 200, 207, 50, 51, 53, 60004, 60005, 60006)],
     *[(code, b"", {}, True) for code in (21, 28, 37, 43, 45, 46, 52, 201, 204, 324, 325)],
 ]
 

@@ -93,10 +93,10 @@ def texts(code: int, fields: dict[str, str], body: Any = b"", mode: Mode = Mode.
             ["Group:i Get", "Group:g Get", "Group:h Get", "Topic:t Get"],
         ),
         *((code, {}, b"", ["Cluster:C Get"]) for code in (204, 315, 317, 328, 3004, 3010)),
-        *((code, {}, b"", ["Cluster:C Update"]) for code in (3001, 3003, 3006, 3008)),
+        *((code, {}, b"", ["Cluster:C Update"]) for code in (3001, 3003, 3006, 3008, 60006)),
     ],
 )
-def test_codes_that_rocketmq_checks(
+def test_codes_that_both_modes_check(
     code: int, fields: dict[str, str], body: Any, demands: list[str]
 ) -> None:
     assert texts(code, fields, body) == demands

@@ -23,7 +23,7 @@ OPTIONAL = {("createUser", "-p")}
 
 
 #: Commands of Gantry alone.
-OWN = {"checkAccess", "exportDefinitions", "apply"}
+OWN = {"checkAccess", "kickClient", "exportDefinitions", "apply"}
 
 
 class Option(NamedTuple):

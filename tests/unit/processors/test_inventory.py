@@ -55,7 +55,7 @@ async def beat(
 
 async def test_the_runtime_information_names_the_codes(broker: BrokerHarness) -> None:
     response = await broker.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
-    assert offered_codes(decode_body(KVTable, response.body).table) == set(range(60000, 60006))
+    assert offered_codes(decode_body(KVTable, response.body).table) == set(range(60000, 60007))
     assert offered_codes({"gantryRequestCodes": "60000,, x ,²"}) == {60000}
     assert offered_codes({}) == frozenset()
 

@@ -125,7 +125,7 @@ class DLedgerRoles:
     # -- hooks of the member --
 
     def _flush(self) -> None:
-        """Write what this broker accepted as the leader, before it may hear of another one."""
+        """Write the accepted messages of a leader before an input that may end the leadership."""
         entries = self._ctx.store.entries
         is_leader = self.member.standing.role is Role.LEADER
         if is_leader and entries is not None and entries.has_staged:

@@ -1,4 +1,4 @@
-"""Answers to clients of DLedger itself, such as its command tool."""
+"""Answers to DLedger's own clients, such as the command tool."""
 
 from core_broker.dledger.codes import DLedgerCode
 from core_broker.dledger.messages import (

@@ -28,8 +28,8 @@ class Election:
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
-        # The first round of an unused term comes at once, as in DLedger. A member that voted in its
-        # term may have led it, and must not lead it again with another log.
+        # The first round of an unused term comes at once, as in DLedger. After a vote the member
+        # may have led the term, and must not lead the same term again with another log.
         self._must_raise = state.vote is not None
         self._next_ms = 0
         self._votes: dict[str, VoteResult] | None = None

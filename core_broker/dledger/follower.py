@@ -2,8 +2,8 @@
 
 A follower writes entries only behind an entry that it has compared with its leader's in this term,
 and commits nothing behind it. DLedger follows without a comparison of its own, and may commit an
-entry that its leader never had, when messages arrive late. Entries that are committed are never
-dropped: a leader that asks for it has another log, and the follower stays as it is and says so.
+entry that its leader never had, when messages arrive late. A follower never drops committed
+entries: it refuses such a truncation, and reports the problem.
 Compatible with DLedgerLeaderElector.handleHeartBeat and DLedgerEntryPusher.EntryHandler.
 """
 
@@ -41,13 +41,13 @@ class _Truncating(NamedTuple):
 
 
 class Following:
-    """What a member knows about its leader of one term."""
+    """The follower's state for one leader of one term."""
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
         state.problem = ""
         self.heard_ms = state.now_ms
-        #: The leader has all entries up to this one.
+        #: Last entry known to be equal to the leader's.
         self._verified = NOTHING
         self._waiting: dict[int, _Waiting] = {}
         self._truncating: _Truncating | None = None

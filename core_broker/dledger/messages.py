@@ -17,7 +17,7 @@ from core_broker.dledger.codes import DLedgerCode, DLedgerRequest, PushKind, Vot
 from core_broker.errors import ProtocolError
 from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
 
-#: Members of a peer list, and ids of one member, as far as a peer may name them.
+#: Ids of members and groups, as far as a peer may name them.
 Name = Annotated[str, msgspec.Meta(max_length=255)]
 #: Entries of one push, and indexes of one read.
 ENTRIES_MAX = 4096

@@ -6,8 +6,8 @@ DLedger's protocol needs a state machine of its own beside core_broker/raft: a l
 by entries that it sends, not by index and term of the entry before; a group begins in term 0 with
 votes and without pre-votes; entries are bytes at positions of a file that all members share, and a
 leader finds its own entries there without a proposal. A group may have members of both
-implementations, so their messages, codes and pauses decide. What the modules election, leader and
-follower change is safe with members that do not change it, and looks to them like ordinary answers.
+implementations, so DLedger's messages, codes and pauses are the rule. The modules election, leader
+and follower name the repairs of known defects; other members see ordinary answers.
 
 The caller executes the effects of `take` in order before the next input; SaveTerm must be on the
 disk before the effects behind it. Compatible with DLedger 0.3.1.2.

@@ -1,4 +1,4 @@
-"""Between a member and its owner, a broker: what the owner learns, and what it does."""
+"""The interface between a member and its owner, the broker: events and actions."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple

@@ -39,7 +39,7 @@ class Progress:
     """The leader's view of one follower."""
 
     def __init__(self, state: NodeState, peer: str) -> None:
-        #: The follower has all entries up to this one; never decreases in a term.
+        #: Last entry that the follower has with all entries before; never decreases in a term.
         self.match = NOTHING
         self.push_state = PushState.COMPARE
         self._state = state

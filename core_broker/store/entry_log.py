@@ -151,7 +151,7 @@ class EntryLog:
         return -1 if header is None else header.number
 
     def _cut_files(self, end: int) -> None:
-        """Remove all units from an index on, so that the files end with the log."""
+        """Remove all units from the index `end` on: the index files end with the log."""
         start = end * UNIT_BYTES // self._file_bytes * self._file_bytes
         for name in reversed(self._files.names(self._folder)):
             if len(name) != NAME_DIGITS or not name.isdecimal():

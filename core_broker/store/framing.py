@@ -58,7 +58,7 @@ def encode_entry_header(index: int, term: int, position: int, body_bytes: int) -
 
 
 def parse_entry_header(data: bytes | bytearray, at: int, position: int) -> EntryPlace | None:
-    """Return the entry at `at` of `data`; None when no entry of that position is there."""
+    """Return the entry of a log position at `at` of `data`; None for other bytes."""
     if len(data) < at + ENTRY_HEADER_BYTES:
         return None
     magic, size, index, term, found, _, _, _, body_bytes = _HEADER.unpack_from(data, at)

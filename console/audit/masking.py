@@ -11,6 +11,8 @@ import msgspec
 HIDDEN = "***"
 STATE_CHARS_MAX = 20_000
 DEPTH_MAX = 8
+#: Field that marks a stored state as cut.
+CUT = "cut_to_characters"
 SECRET_NAMES = re.compile(
     r"pass(word|wd|phrase)|secret|credential|token|authorization|cookie|signature"
     r"|(access|private|api|encryption|store).?key|key.?store.?pass",
@@ -52,5 +54,5 @@ def kept(value: Any) -> Any:
     plain = masked(value)
     text = json.dumps(plain, ensure_ascii=False).replace("\\u0000", "�")
     if len(text) > STATE_CHARS_MAX:
-        return {"cut_to_characters": STATE_CHARS_MAX, "text": text[:STATE_CHARS_MAX]}
+        return {CUT: STATE_CHARS_MAX, "text": text[:STATE_CHARS_MAX]}
     return json.loads(text)

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from console.audit.changes import changes_of
 from console.audit.filters import AuditFilter
 from console.audit.models import AuditRow, Result
 from console.frame.access import Need, needs
@@ -79,7 +80,7 @@ class AuditPage(Page):
             title=_("Audit"),
             status=status,
             form=form,
-            rows=rows[:PAGE_ROWS],
+            rows=[(row, changes_of(row.before, row.after)) for row in rows[:PAGE_ROWS]],
             total=found.rows.count(),
             more=urlencode({**found.given, "before": last}) if len(rows) > PAGE_ROWS else "",
             is_first_page=before is None,
@@ -104,6 +105,7 @@ class AuditRowPage(Page):
             title=_("Audit row %(number)d") % {"number": number},
             crumbs=[Crumb(_("Audit"), reverse("audit:list")), Crumb(str(number))],
             row=row,
+            changes=changes_of(row.before, row.after),
             states=[
                 (title, json.dumps(value, indent=2, ensure_ascii=False))
                 for title, value in (

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -135,6 +135,21 @@ def etag_of(configs: Iterable[tuple[BrokerRef, Any]]) -> str:
 def states(configs: Iterable[tuple[BrokerRef, Any]]) -> dict[str, Any]:
     """Return an object's configuration by broker, in plain values for the audit list."""
     return {ref.name: msgspec.to_builtins(config) for ref, config in configs}
+
+
+def states_with(configs: Iterable[tuple[BrokerRef, T]], settings: Settings[T]) -> dict[str, Any]:
+    """Return what `states` returns once the settings are on all brokers."""
+    return states((ref, settings.on(config)) for ref, config in configs)
+
+
+def changed_values(
+    before: Mapping[str, Mapping[str, Any]], lines: Iterable[FieldChange]
+) -> dict[str, dict[str, Any]]:
+    """Return values by field and broker with the changes applied, for the audit list."""
+    after = {field: dict(values) for field, values in before.items()}
+    for line in lines:
+        after.setdefault(line.field, {})[line.broker] = line.after
+    return after
 
 
 def check_unchanged(expected: str | None, found: str) -> None:

@@ -30,6 +30,7 @@ from console.gateway.changes import (
     configs_on,
     etag_of,
     states,
+    states_with,
 )
 from console.resources import bulk, deletion, history
 from console.resources.protection import (
@@ -175,13 +176,14 @@ class EditableOne(EditableResource):
         confirmed = read_confirmation(request, resource)
         configs = resource.configs(self.cluster, name)
         check_unchanged(etag, etag_of(configs))
-        lines = resource.differences(configs_on(configs, brokers), settings)
+        chosen = configs_on(configs, brokers)
+        lines = resource.differences(chosen, settings)
         if read_flag(request, "dry_run"):
             risks = risks_of(self.cluster, resource, name, settings, brokers)
             return Response(dry_run_body(name, lines, resource.confirm, risks))
         with audited(request, resource.action("update"), **self.audit_context()) as entry:
             outcomes = self.cluster.do(resource.update, name, settings, brokers, etag, **confirmed)
-            entry.after = settings
+            entry.after = states_with(chosen, settings)
             entry.outcomes(outcomes)
         history.keep(request.user, cluster, resource.kind, name, lines, outcomes)
         return self.changed(name, outcomes)

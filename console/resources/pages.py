@@ -22,7 +22,14 @@ from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Scope
 from console.frame.targets import target_of
 from console.gateway import AlreadyExists, NotAllowedNow, PreconditionFailed
-from console.gateway.changes import BrokerOutcome, FieldChange, configs_on, etag_of, states
+from console.gateway.changes import (
+    BrokerOutcome,
+    FieldChange,
+    configs_on,
+    etag_of,
+    states,
+    states_with,
+)
 from console.resources import bulk, deletion, history
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
@@ -172,7 +179,7 @@ class EditPage(OneEditablePage):
                 outcomes = self.cluster.do(
                     resource.update, name, settings, brokers, etag, **confirmed
                 )
-                entry.after = settings
+                entry.after = states_with(chosen, settings)
                 entry.outcomes(outcomes)
         except PreconditionFailed as changed:
             messages.error(request, f"{changed.detail} {changed.hint}")

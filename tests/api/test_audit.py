@@ -14,6 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from console.audit.changes import Value, changes_of
 from console.audit.models import AuditRow, RowsStay
 from console.audit.recording import audited_as
 from console.audit.retention import prune
@@ -65,6 +66,21 @@ def test_a_page_leaves_the_same_row_and_a_refused_form_too(
     assert (done.result, done.via, done.role) == ("done", "page", "operator")
     assert done.after["write_queues"] == 2
     assert (denied.result, denied.role, denied.reason) == ("denied", "viewer", "needs topics:write")
+
+
+def test_the_states_of_a_change_compare_field_by_field(
+    api: Api, staff: User, local: Cluster
+) -> None:
+    assert api("post", "/topics", {"name": "compared", "write_queues": 4}).status_code == 201
+    assert api("patch", "/topics/compared", {"write_queues": 6}).status_code == 200
+    row = rows(action="topic.update", target="compared")[-1]
+    fields = changes_of(row.before, row.after).fields
+    assert [(each.path, each.before, each.after) for each in fields] == [
+        (("broker-a", "writeQueueNums"), Value("4"), Value("6"))
+    ]
+    shown = browser(staff).get(f"/audit/{row.pk}/").content.decode()
+    assert "<del>4</del>" in shown
+    assert "<ins>6</ins>" in shown
 
 
 def test_what_the_cluster_refuses_is_a_failed_row_with_its_reason(api: Api) -> None:

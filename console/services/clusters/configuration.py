@@ -27,7 +27,7 @@ from console.gateway.brokers.settings import (
     check_changeable,
     differences,
 )
-from console.gateway.changes import BrokerOutcome, FieldChange
+from console.gateway.changes import BrokerOutcome, FieldChange, changed_values
 from console.resources import history
 from console.resources.models import Kind
 from console.resources.undo import UndoPage
@@ -122,13 +122,13 @@ class SettingPage(ClusterPage):
         audit_fields: dict[str, Any] = {
             "cluster": cluster,
             "target": key,
-            "before": dict(setting.values),
+            "before": {key: dict(setting.values)},
         }
         try:
             with audited(request, "broker.configure", **audit_fields) as entry:
                 etag = request.POST.get("etag")
                 outcomes = self.cluster.do(change_settings, new_values, brokers, etag)
-                entry.after = new_values
+                entry.after = changed_values(audit_fields["before"], lines)
                 entry.outcomes(outcomes)
         except PreconditionFailed as conflict:
             messages.error(request, f"{conflict.detail} {conflict.hint}")

@@ -21,7 +21,7 @@ from console.gateway.brokers.settings import (
     check_changeable,
     differences,
 )
-from console.gateway.changes import check_unchanged
+from console.gateway.changes import changed_values, check_unchanged
 from console.resources import history
 from console.resources.models import Kind
 from console.services.clusters.configuration import FILTERS, matching
@@ -125,7 +125,7 @@ class BrokerSettings(ClusterResource):
             lines = differences(state, new_values, brokers)
             etag = expected_etag(request)
             outcomes = self.cluster.do(change_settings, new_values, brokers, etag)
-            entry.after = new_values
+            entry.after = changed_values(before, lines)
             entry.outcomes(outcomes)
         for key in new_values:
             of_key = [line for line in lines if line.field == key]

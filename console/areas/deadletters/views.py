@@ -69,7 +69,9 @@ class GroupListPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         found = self.cluster.ask(questions.groups_with_dead_letters)
         answer = only_readable(request, "deadletters", self.cluster, found, "group")
-        query = TableQuery.read(request.GET, listing.COLUMNS, default=listing.ORDERING_DEFAULT)
+        query = TableQuery.of_page(
+            request, listing.COLUMNS, table="dead_letters", default=listing.ORDERING_DEFAULT
+        )
         lines = query.matching([GroupLine(each) for each in answer.value])
         if query.ordered_by == "open":
             handled = self._handled(lines)
@@ -85,6 +87,7 @@ class GroupListPage(ClusterPage):
             answer=answer,
             failures=merge_failures(answer.failures, clients.failures),
             page=page,
+            choice=query.choice,
             lines=listing.filled(page.rows, self._handled(page.rows), counts, causes),
             groups=len(answer.value),
             total=sum(each.count or 0 for each in answer.value),

@@ -16,8 +16,10 @@ from django.utils.translation import gettext_lazy
 
 from console.areas.messages.body import BodyForm, preview, sent_body, view_body
 from console.areas.messages.forms import SPANS, BrowseForm, FindForm
+from console.areas.messages.listing import COLUMNS, TABLE
 from console.areas.messages.properties import property_rows
 from console.frame.access import Need, check_may
+from console.frame.column_choice import read_choice
 from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope, Target
 from console.gateway import (
@@ -137,6 +139,7 @@ class MessageListPage(ClusterPage):
         }
         if is_usable:
             context |= self._page(form.cleaned_data, address.get("cursor", ""))
+        context["choice"] = read_choice(request, TABLE, COLUMNS)
         status = 200 if is_usable or not is_submitted else 400
         return self.show(**{"title": _("Messages"), **context, **self.frame()}, status=status)
 
@@ -215,6 +218,7 @@ class FindPage(ClusterPage):
             text=text,
             topic=topic,
             rows=rows(refs, decoder_for(self.cluster)),
+            choice=read_choice(request, TABLE, COLUMNS),
             searched=[(INDEX_NAMES[index.index], index) for index in answer.value.searched],
         )
 

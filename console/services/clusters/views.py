@@ -10,11 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from console.environment import ClusterMark
 from console.frame.access import Need, needs
 from console.frame.areas import areas
+from console.frame.column_choice import read_choice
 from console.frame.pages import ClusterPage, Crumb, Page, may_enter, readable_clusters
+from console.frame.tables import Column, Columns
 from console.gateway import Answer, Cluster, GatewayError
 from console.gateway.brokers.listing import (
     BrokerDetail,
@@ -131,14 +134,35 @@ def dead_letter_groups(
     return [(row, causes.get(row.group)) for row in shown]
 
 
+BROKER_COLUMNS: Columns[Any] = Columns(
+    Column("broker", gettext_lazy("Broker")),
+    Column("role", gettext_lazy("Role")),
+    Column("version", gettext_lazy("Version")),
+    Column("in_rate", gettext_lazy("Produce rate"), numeric=True),
+    Column("out_rate", gettext_lazy("Consume rate"), numeric=True),
+    Column("stored", gettext_lazy("Stored"), numeric=True),
+    Column("disk", gettext_lazy("Disk"), numeric=True),
+    Column("oldest", gettext_lazy("Oldest message")),
+    Column("started", gettext_lazy("Started")),
+)
+
+
 class BrokersPage(ClusterPage):
     template = "clusters/brokers.html"
     part = "clusters/broker_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(broker_rows)
-        refs = [row.ref for row in answer.value]
-        return self.show(title=_("Brokers"), answer=answer, brokers=answer.value, refs=refs)
+        choice = read_choice(request, "brokers", BROKER_COLUMNS)
+        return self.show(
+            title=_("Brokers"),
+            answer=answer,
+            brokers=answer.value,
+            refs=[row.ref for row in answer.value],
+            choice=choice,
+            shows=choice.shown,
+            columns=[each for each in BROKER_COLUMNS if choice.shown[each.name]],
+        )
 
 
 class BrokerPage(ClusterPage):

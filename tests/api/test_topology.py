@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
+from console.areas.topology import views
 from console.gateway import gateway, inventory
 from tests.api.conftest import Api
 from tests.api.outages import Own
@@ -16,6 +17,13 @@ from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
 
 HOME = "/clusters/local"
+
+
+@pytest.fixture(autouse=True)
+def patient_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New pages wait for the topology: a busy machine gives the same page."""
+    monkeypatch.setattr(views, "FIRST_WAIT_S", None)
+    monkeypatch.setattr(views, "RATES_WAIT_S", 60.0)
 
 
 @pytest.fixture
@@ -160,6 +168,23 @@ def test_the_page_keeps_filter_and_focus_in_its_links(page: Client, traffic: Tra
     assert "<html" not in part.content.decode()
     missing = page.get(f"{HOME}/topology/?focus=topic:%3Cb%3E").content.decode()
     assert "no object “topic:&lt;b&gt;”" in missing
+
+
+def test_a_new_page_is_there_before_the_brokers_answer(
+    page: Client, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "FIRST_WAIT_S", 0.0)
+    topic = traffic.topic("late")
+    gateway.close()  # no cached topology
+    text = page.get(f"{HOME}/topology/?q={topic}").content.decode()
+    assert 'hx-trigger="load, every 5s"' in text
+    assert "data-node=" not in text
+    assert f"?q={topic}&amp;wait=1" in text, "the link of browsers without scripts"
+    drawn = f'data-node="topic:{topic}"'
+    url = f"{HOME}/topology/?q={topic}"
+    poll(lambda: drawn in page.get(f"{url}&wait=1").content.decode())
+    gateway.close()
+    assert drawn in page.get(url, headers={"HX-Request": "true"}).content.decode()
 
 
 def test_a_dead_broker_is_down_with_the_last_known_objects(own: Own) -> None:

@@ -103,7 +103,8 @@ def select(topology: Topology, view: View) -> Selection:
     nodes, edges = _stacked(nodes, edges, view.stacked)
     kept = _bounded(nodes, edges, view.nodes_max, focus)
     shown = _between(edges, kept)
-    shown_edges = sorted(shown, key=lambda edge: _order(edge, kept))[:EDGES_MAX]
+    ranks = {key: _rank(node) for key, node in kept.items()}
+    shown_edges = sorted(shown, key=lambda edge: _order(edge, ranks))[:EDGES_MAX]
     drawn = {edge.key for edge in shown_edges}
     order = {kind: number for number, kind in enumerate(NODE_KINDS)}
     return Selection(
@@ -166,6 +167,8 @@ def _stacked(
         kind: [node for node in nodes.values() if node.kind == kind] for kind in sorted(kinds)
     }
     stacks = {kind: _stack(kind, held) for kind, held in members.items() if len(held) > 1}
+    if not stacks:
+        return dict(nodes), list(edges)
     place = {
         key: stacks[node.kind].key if node.kind in stacks else key for key, node in nodes.items()
     }
@@ -226,22 +229,23 @@ def _bounded(
     first += [key for key, node in nodes.items() if node.kind in HUBS]
     kept = dict.fromkeys(first[:most])
     flows = [edge for edge in edges if nodes[edge.source].kind not in HUBS]
-    flows.sort(key=lambda edge: _order(edge, nodes))
+    ranks = {key: _rank(node) for key, node in nodes.items()}
+    flows.sort(key=lambda edge: _order(edge, ranks))
     for edge in flows:
+        if len(kept) == most:
+            break
         missing = [end for end in edge.ends if end not in kept]
         if len(kept) + len(missing) <= most:
             kept.update(dict.fromkeys(missing))
-    rest = sorted(
-        (key for key in nodes if key not in kept), key=lambda key: (-_rank(nodes[key]), key)
-    )
+    rest = sorted((key for key in nodes if key not in kept), key=lambda key: (-ranks[key], key))
     kept.update(dict.fromkeys(rest[: most - len(kept)]))
     return {key: node for key, node in nodes.items() if key in kept}
 
 
-def _order(edge: Edge, nodes: Mapping[str, Node]) -> tuple[int, str]:
+def _order(edge: Edge, ranks: Mapping[str, int]) -> tuple[int, tuple[str, str]]:
     """Sort key: edges with trouble first, then by traffic, then by name."""
-    rank = max(_rank(nodes[edge.source]), _rank(nodes[edge.target]), magnitude(edge.lag))
-    return -rank - TROUBLE * (edge.behind or edge.down), edge.key
+    rank = max(ranks[edge.source], ranks[edge.target], magnitude(edge.lag))
+    return -rank - TROUBLE * (edge.behind or edge.down), edge.ends
 
 
 def _rank(node: Node) -> int:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import pgettext
 
 from console.areas.topology import listing, texts
-from console.areas.topology.asking import ask_selection
+from console.areas.topology.asking import ask_early_selection
 from console.areas.topology.drawing import Line, draw
 from console.areas.topology.reading import read_view
 from console.areas.topology.selection import NODES_MAX, STEPS_MAX, Selection, View
@@ -15,6 +15,11 @@ from console.frame.pages import ClusterPage
 from console.frame.tables import TablePage, TableQuery
 from console.gateway.topology.model import NODE_KINDS
 
+#: Maximum wait of a new page for the topology, seconds; None: no limit. After the wait, the browser
+#: requests the drawing alone.
+FIRST_WAIT_S: float | None = 0.25
+#: Maximum wait for consume rates of edges, seconds; later rates come with the next refresh.
+RATES_WAIT_S = 0.25
 #: Value of the parameter `table` for the table of connections.
 CONNECTIONS = "connections"
 #: Parameters that a new search keeps.
@@ -32,7 +37,11 @@ class KindChip:
 
 
 class TopologyPage(ClusterPage):
-    """The topology; the page replaces drawing and table every few seconds."""
+    """The topology; the page replaces drawing and table every few seconds.
+
+    While a large cluster is asked for the first time, the page has a frame without drawing, whose
+    browser requests the drawing. The parameter `wait` is for browsers without scripts.
+    """
 
     template = "topology/live.html"
     part = "topology/live_part.html"
@@ -40,7 +49,15 @@ class TopologyPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         # The page has one size of drawing: `limit` is for programs.
         view = replace(read_view(request.GET).view, nodes_max=NODES_MAX)
-        answer, selection = ask_selection(self.cluster, view)
+        kept = [(name, request.GET[name]) for name in KEPT if name in request.GET]
+        is_first = not getattr(request, "htmx", False) and "wait" not in request.GET
+        found = ask_early_selection(
+            self.cluster, view, FIRST_WAIT_S if is_first else None, RATES_WAIT_S
+        )
+        if found is None:
+            title = pgettext("cluster", "Topology")
+            return self.show(title=title, view=view, kept=kept, pending=True)
+        answer, selection = found
         tab = CONNECTIONS if request.GET.get("table") == CONNECTIONS else ""
         drawing = draw(selection)
         urls = listing.links(cluster, selection.nodes)
@@ -70,7 +87,7 @@ class TopologyPage(ClusterPage):
             chips=collapse_chips(selection, view),
             focus_url=urls.get(view.focus, ""),
             steps=range(1, STEPS_MAX + 1),
-            kept=[(name, request.GET[name]) for name in KEPT if name in request.GET],
+            kept=kept,
         )
 
 

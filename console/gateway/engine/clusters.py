@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from concurrent.futures import TimeoutError as WaitedTooLong
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -69,6 +70,24 @@ class Cluster:
             kwargs["mask"] = self.mask()
         try:
             return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
+        finally:
+            self._save_known()
+
+    def ask_within(
+        self, wait_s: float, question: Question[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Answer[T] | None:
+        """Ask from a thread, and wait at most `wait_s`: None for a later answer.
+
+        The question goes on and fills the cache, so the next request for the page has the answer.
+        For questions about the complete cluster, which return no messages.
+        """
+        assert not question.takes_mask, question.name
+        self._load()
+        future = self._loop.submit(self._ask(question, *args, **kwargs))
+        try:
+            return future.result(wait_s)
+        except WaitedTooLong:
+            return None
         finally:
             self._save_known()
 

@@ -81,7 +81,8 @@ async def group_measures(session: ClusterSession) -> Partial[GroupMeasures]:
     )
 
 
-@question(fresh_for_ms=RATES_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS)
+# Costly: up to RATED_EDGES_MAX requests per broker. Pages get the last rates during the next round.
+@question(fresh_for_ms=RATES_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS, costly=True)
 async def consume_rates(
     session: ClusterSession, pairs: tuple[Pair, ...]
 ) -> Partial[Mapping[Pair, float | None]]:

@@ -99,7 +99,7 @@ class Edge:
         return self.source, self.target
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Topology:
     """All nodes and edges of a cluster, in order of kind and name.
 

@@ -7,10 +7,15 @@ written without quotes. The general emitter of ruamel.yaml takes 20 times as lon
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from core_broker.definitions.model import EVERYWHERE, FORMAT, KINDS, Document
 
+#: Maximum number of kept texts of equal fields: thousands of objects have few different fields.
+_TEXTS_MAX: Final = 1_024
+#: Types of values that a cache may compare by type and equality.
+_ATOMS: Final = (str, int, type(None))
 #: Texts that every YAML version reads as a text, without quotes.
 _PLAIN: Final = re.compile(r"[A-Za-z%_][A-Za-z0-9_%./|-]*")
 #: Words of YAML 1.1 with another meaning.
@@ -49,7 +54,7 @@ def _fields(kind: str, name: str, fields: Mapping[str, Any], indent: str) -> Ite
     if kind == "acls":
         yield from _block(name, fields, indent)
     else:
-        yield f"{indent}{_scalar(name)}: {_flow(fields)}"
+        yield f"{indent}{_scalar(name)}: {_flow_of(fields)}"
 
 
 def _block(name: str, value: Any, indent: str) -> Iterator[str]:
@@ -64,6 +69,19 @@ def _block(name: str, value: Any, indent: str) -> Iterator[str]:
             yield f"{indent}  - {_flow(each)}"
     else:
         yield f"{indent}{_scalar(name)}: {_flow(value)}"
+
+
+def _flow_of(fields: Mapping[str, Any]) -> str:
+    """`_flow` of an object's fields, computed once for objects with equal fields."""
+    if all(isinstance(value, _ATOMS) for value in fields.values()):
+        return _flow_of_atoms(tuple(fields), *fields.values())
+    return _flow(fields)
+
+
+# `typed`: true and 1 are equal, and different texts.
+@lru_cache(maxsize=_TEXTS_MAX, typed=True)
+def _flow_of_atoms(keys: tuple[str, ...], *values: Any) -> str:
+    return _flow(dict(zip(keys, values, strict=True)))
 
 
 def _flow(value: Any) -> str:

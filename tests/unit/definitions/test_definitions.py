@@ -65,6 +65,14 @@ def test_a_written_document_is_read_as_it_was() -> None:
     assert to_yaml(again) == text
 
 
+def test_equal_values_of_other_types_keep_their_texts() -> None:
+    switch, number = {EVERYWHERE: {"order": True}}, {EVERYWHERE: {"order": 1}}
+    text = to_yaml(Document({"topics": {"a": switch, "b": number, "c": switch}}))
+    assert "a: {order: true}" in text
+    assert "b: {order: 1}" in text
+    assert "c: {order: true}" in text
+
+
 def test_json_is_read_too() -> None:
     text = '{"format": "gantry/definitions/1", "topics": {"orders": {"perm": 6}}}'
     assert read(text).objects == {"topics": {"orders": {EVERYWHERE: {"perm": 6}}}}

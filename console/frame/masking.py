@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from console.frame.access import layers_of
 from console.frame.permissions import Action, Scope, Target
 from console.gateway import Cluster, gateway
-from console.gateway.messages.masks import HIDDEN, NO_MASK, Mask, MaskRule
+from console.gateway.messages.masks import HIDDEN, Mask, MaskRule
 
 RESOURCE = "messages"
 #: Parameters with text of messages.
@@ -39,8 +39,7 @@ def seen_by(user: Any, cluster: str) -> tuple[tuple[str, ...], ...]:
 
 def mask_of(user: Any, cluster: str) -> Mask:
     """Return the mask of a user in a cluster. Reads the database."""
-    rules = rules_of(cluster)
-    return Mask(rules, seen_by(user, cluster)) if rules else NO_MASK
+    return Mask(rules_of(cluster), seen_by(user, cluster))
 
 
 def mask_of_job(cluster: str, seen: Sequence[Sequence[str]]) -> Mask:

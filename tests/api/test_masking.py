@@ -5,6 +5,7 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pytest_django import Settings
 
 from console.areas.messages import tails
 from console.audit.models import AuditRow
+from console.frame.masking import mask_of
 from console.gateway import gateway
 from console.gateway.messages.masks import MaskKind, MaskRule
 from console.services.jobs import runner, tasks
@@ -26,6 +28,7 @@ from tests.api.stored import give_up, routed_topic, store, wait_for_topic
 from tests.api.test_messages_tail_rest import STREAM
 from tests.api.test_roles import member
 from tests.api.traffic import WAIT_S, Traffic, poll
+from trace.codec import Pub, encode_trace
 
 CARD = "4111222233334444"
 KEY = "customer-7788"
@@ -340,6 +343,23 @@ def test_names_and_clusters_of_the_permission_count(
     assert Api(elsewhere).get(f"/messages/{sent}")["masked"] is True
     letter = Api(by_name).get(letters)["items"][0]["offset_msg_id"]
     assert CARD in json.dumps(Api(by_name).get(f"/messages/{letter}"))
+
+
+def test_a_later_rule_finds_what_a_reader_sees(cleared: User, masked_user: User) -> None:
+    rules = (MaskRule("*", MaskKind.BODY),)
+    assert replace(mask_of(cleared, "local"), rules=rules).sees("orders")
+    assert not replace(mask_of(masked_user, "local"), rules=rules).sees("orders")
+
+
+def test_trace_bodies_show_no_hidden_keys(
+    masked_user: User, cleared: User, local: object, traffic: Traffic, sent: str
+) -> None:
+    traces = routed_topic(traffic, "own-traces")
+    record = Pub(timestamp_ms=1, group="g", topic="x", msg_id="m", keys=KEY)
+    store(traffic, Message(traces, encode_trace([record])))
+    for user, is_shown in ((masked_user, False), (cleared, True)):
+        for path in (f"/messages?topic={traces}", f"/messages?topic={traces}&body={KEY}"):
+            assert (KEY in json.dumps(Api(user).get(path)["items"])) is is_shown, path
 
 
 def test_the_audit_list_has_no_masked_texts(

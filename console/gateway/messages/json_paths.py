@@ -1,7 +1,8 @@
 """Paths in JSON documents: `$.order.items[*].card`, `$["a name"][0]`, `$..card`. Pure.
 
-`..name` finds members of the name at any depth. A document for changes keeps what JSON has and
-Python's dict loses: digits of numbers, order of members, repeated names.
+`[*]` and `.*` are all children. `..name` finds members of the name at any depth. A document for
+changes keeps what JSON has and Python's dict loses: digits of numbers, order of members, repeated
+names.
 """
 
 import json
@@ -13,13 +14,13 @@ PATH_STEPS_MAX: Final = 32
 #: Maximum depth of a document for changes.
 DEPTH_MAX: Final = 100
 _STEP = re.compile(
-    r"""(?P<deep>\.)?\.(?P<name>[^\s.\[\]=!<>~"']+)|\[(?P<index>[0-9]{1,9})\]"""
-    r"""|\["(?P<quoted>[^"]*)"\]|\['(?P<single>[^']*)'\]|(?P<all>\[\*\])"""
+    r"""(?P<all>\[\*\]|\.\*(?![^\s.\[\]=!<>~"']))|(?P<deep>\.)?\.(?P<name>[^\s.\[\]=!<>~"']+)|\[(?P<index>[0-9]{1,9})\]"""
+    r"""|\["(?P<quoted>[^"]*)"\]|\['(?P<single>[^']*)'\]"""
 )
 
 
 class Every(Enum):
-    """The step `[*]`: all elements of an array, all members of an object."""
+    """The step `[*]` or `.*`: all elements of an array, all members of an object."""
 
     CHILD = "*"
 

@@ -7,10 +7,12 @@ topics, delayed and half messages name the original topic in a property. Every r
 copy without the name of an original topic, and to system topics such as the trace topic.
 
 A body that a rule cannot read is masked whole: binary, too large, not decompressible, or not JSON
-without a rule for text.
+without a rule for text. So is a body of trace records where keys or tags of messages are hidden.
 """
 
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -31,6 +33,7 @@ from core_broker.message.topics import (
     FAILURE_PREFIXES,
     RETRY_PREFIX,
     SYSTEM_TOPICS,
+    TRACE_TOPIC,
     is_system_topic,
 )
 
@@ -51,6 +54,13 @@ STRUCTURAL_PROPERTIES: Final = (names.RESERVED_PROPERTIES | set(ORIGIN_PROPERTIE
     names.PROPERTY_TAGS,
     names.PROPERTY_CORRELATION_ID,
 }
+#: Properties of a message that its trace records repeat.
+TRACED_PROPERTIES: Final = (names.PROPERTY_KEYS, names.PROPERTY_TAGS)
+#: The beginning of a trace record: kind and separator (`trace.codec`).
+_TRACE_RECORD: Final = re.compile(
+    rb"(?:^|\x02)(?:Pub|SubBefore|SubAfter|EndTransaction|Recall)\x01"
+)
+_JSON_BLANKS: Final = str.maketrans("", "", " \t\r\n")
 
 
 class MaskKind(StrEnum):
@@ -106,11 +116,15 @@ class Mask:
         if not self.rules:
             return ()
         own, origins = topics_of(message)
+        if _mask_traces(self.rules) and holds_traces(message):
+            origins = ()  # records are about messages of any topic
         return tuple(each for each in self.rules if self._hides(each, own, origins))
 
     def hides_body(self, message: MessageExt) -> bool:
         """True when a rule for bodies applies, whether or not the body has such a value."""
-        return any(each.kind in _BODY_KINDS for each in self.hiding(message))
+        rules = self.hiding(message)
+        is_ruled = any(each.kind in _BODY_KINDS for each in rules)
+        return is_ruled or (_mask_traces(rules) and holds_traces(message))
 
     def message(self, message: MessageExt) -> MessageExt:
         """Return the message as the reader sees it: the same object without a hidden field."""
@@ -160,6 +174,20 @@ def topics_of(message: MessageExt) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(own), tuple(each for each in own if not _is_carrier(each))
 
 
+def holds_traces(message: MessageExt) -> bool:
+    """True for a message of the trace topic or a copy, and for a body with a trace record: clients
+    can have another trace topic."""
+    if TRACE_TOPIC in topics_of(message)[0]:
+        return True
+    body = message.body
+    if message.sys_flag & sysflag.COMPRESSED:
+        try:
+            body = decompress(body, message.sys_flag, BODY_BYTES_MAX)
+        except ProtocolError:
+            return True
+    return _TRACE_RECORD.search(body) is not None
+
+
 def masked(message: MessageExt, rules: tuple[MaskRule, ...]) -> MessageExt:
     """Return the message with the fields of the rules replaced; the same object without any."""
     properties = {
@@ -168,6 +196,8 @@ def masked(message: MessageExt, rules: tuple[MaskRule, ...]) -> MessageExt:
     }
     body_rules = tuple(each for each in rules if each.kind in _BODY_KINDS)
     body = _masked_body(message, body_rules) if body_rules and message.body else None
+    if message.body and _mask_traces(rules) and holds_traces(message):
+        body = HIDDEN.encode()
     if body is None and properties == message.properties:
         return message
     if body is None:
@@ -203,27 +233,56 @@ def masked_text(text: str, rules: Iterable[MaskRule]) -> str | None:
 def _masked_json(
     text: str, document: Any, paths: Iterable[MaskRule], patterns: Sequence[MaskRule]
 ) -> str | None:
+    # Written again: escaped characters must not hide a value from a regular expression.
+    compact = json_paths.written(document) if patterns else text
+    if any(_loses_matches(text, compact, _compiled(rule.expression)) for rule in patterns):
+        return None  # the expression depends on blanks that the written form lacks
     count = 0
     for rule in paths:
         document, changed = json_paths.replaced(document, _steps(rule.expression), HIDDEN)
         count += changed
     if not count and not patterns:
         return text
-    # Written again: escaped characters must not hide a value from a regular expression.
-    rewritten = json_paths.written(document)
-    for rule in patterns:
-        pattern = _compiled(rule.expression)
-        if pattern.search(text) and not count and not pattern.search(rewritten):
-            return None  # the expression depends on blanks that the written form lacks
+    rewritten = json_paths.written(document) if count else compact
     found = _without_matches(rewritten, patterns)
+    if count:
+        for rule in patterns:
+            pattern = _compiled(rule.expression)
+            before, after = (Counter(_pieces(each, pattern)) for each in (compact, rewritten))
+            if any(piece in found for piece in before - after):
+                return None  # the expression depends on a value that a path has replaced
     return found if count or found != rewritten else text
+
+
+def _loses_matches(text: str, compact: str, pattern: Any) -> bool:
+    """True when the compact form of a document shows what the pattern hides in its text."""
+    stored, kept = (Counter(_places(each, pattern)) for each in (text, compact))
+    if text.translate(_JSON_BLANKS) != compact.translate(_JSON_BLANKS):  # escaped characters
+        stored, kept = (Counter(piece for _at, piece in each.elements()) for each in (stored, kept))
+    return bool(stored - kept)
+
+
+def _places(text: str, pattern: Any) -> Iterable[tuple[int, str]]:
+    """Yield the texts that the pattern hides, with their places; both without blanks of JSON."""
+    at = place = 0
+    for begin, end in _spans(text, [pattern]):
+        place += len(text[at:begin].translate(_JSON_BLANKS))
+        piece = text[begin:end].translate(_JSON_BLANKS)
+        yield place, piece
+        place += len(piece)
+        at = end
+
+
+def _pieces(text: str, pattern: Any) -> list[str]:
+    return [text[begin:end] for begin, end in _spans(text, [pattern])]
 
 
 def check_expression(kind: MaskKind, expression: str) -> None:
     """Raise ValueError, with a reason, for an expression that a rule of the kind cannot have."""
     match kind:
         case MaskKind.JSON:
-            _steps(expression)
+            if json_paths.Deep(json_paths.Every.CHILD.value) in _steps(expression):
+                raise ValueError("..* is no step: write .*")
         case MaskKind.REGEX:
             _compiled(expression)
         case MaskKind.PROPERTY:
@@ -258,17 +317,26 @@ def _text_of(body: bytes) -> str | None:
 
 
 def _without_matches(text: str, rules: Iterable[MaskRule]) -> str:
-    for rule in rules:
-        pattern = _compiled(rule.expression)
-        parts, at = [], 0
-        for match in pattern.finditer(text):
-            groups = range(1, pattern.groups + 1) if pattern.groups else (0,)
-            for begin, end in sorted(match.span(group) for group in groups):
-                if begin >= at and end > begin:
-                    parts += [text[at:begin], HIDDEN]
-                    at = end
-        text = "".join([*parts, text[at:]])
-    return text
+    parts, at = [], 0
+    for begin, end in _spans(text, [_compiled(rule.expression) for rule in rules]):
+        parts += [text[at:begin], HIDDEN]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _spans(text: str, patterns: Iterable[Any]) -> list[tuple[int, int]]:
+    """Return what the patterns hide, in order; nested and overlapping spans are one."""
+    found: list[tuple[int, int]] = []
+    for pattern in patterns:
+        groups = range(1, pattern.groups + 1) if pattern.groups else (0,)
+        found += [match.span(group) for match in pattern.finditer(text) for group in groups]
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(span for span in found if span[1] > span[0]):
+        if merged and begin < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged
 
 
 @lru_cache(maxsize=COMPILED_MAX)
@@ -297,6 +365,10 @@ def _masks_property(rule: MaskRule, name: str) -> bool:
         return name == names.PROPERTY_KEYS
     is_open = name not in STRUCTURAL_PROPERTIES
     return rule.kind is MaskKind.PROPERTY and is_open and fits(rule.expression, name)
+
+
+def _mask_traces(rules: Iterable[MaskRule]) -> bool:
+    return any(_masks_property(rule, name) for rule in rules for name in TRACED_PROPERTIES)
 
 
 def _is_carrier(topic: str) -> bool:

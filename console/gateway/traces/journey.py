@@ -121,15 +121,24 @@ async def journey(
 def _seen_through(
     mask: Mask, records: tuple[TraceRecord, ...], original: MessageRef | None
 ) -> tuple[TraceRecord, ...]:
-    """Return the records without the keys that the mask hides; deliveries name no topic."""
+    """Return the records without keys and tags that the mask hides; deliveries name no topic."""
     topics = {each.topic for each in records if isinstance(each, Pub | EndTransaction)}
     topics |= {original.message.topic} if original else set()
-    if not any(map(mask.keys_hidden, topics or {TRACE_TOPIC})):
-        return records
-    return tuple(
-        msgspec.structs.replace(each, keys=HIDDEN) if getattr(each, "keys", "") else each
-        for each in records
-    )
+    named = topics or {TRACE_TOPIC}
+    are_hidden = {
+        "keys": any(map(mask.keys_hidden, named)),
+        "tags": any(map(mask.tags_hidden, named)),
+    }
+    return tuple(_without(each, are_hidden) for each in records)
+
+
+def _without(record: TraceRecord, are_hidden: dict[str, bool]) -> TraceRecord:
+    hidden = {
+        field: HIDDEN
+        for field, is_hidden in are_hidden.items()
+        if is_hidden and getattr(record, field, "")
+    }
+    return msgspec.structs.replace(record, **hidden) if hidden else record
 
 
 async def _original_of(

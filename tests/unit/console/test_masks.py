@@ -2,6 +2,8 @@
 
 import json
 import pkgutil
+import zlib
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +14,18 @@ from hypothesis import strategies as st
 import console.gateway
 from console.gateway.engine.questions import Question
 from console.gateway.messages import json_paths
-from console.gateway.messages.masks import HIDDEN, Mask, MaskKind, MaskRule, masked_text
+from console.gateway.messages.masks import (
+    HIDDEN,
+    Mask,
+    MaskKind,
+    MaskRule,
+    check_expression,
+    masked_text,
+)
 from core_broker.message import properties as names
 from core_broker.message.model import NO_HOST, MessageExt
+from core_broker.message.sysflag import COMPRESSED
+from trace.codec import Pub, encode_trace
 
 #: Questions of the console itself: their messages are shown to nobody, or masked by the caller.
 OWN = {"messages.poll_tail", "dead_letters.read_range", "dead_letters.dead_letters_by_id"}
@@ -49,6 +60,9 @@ def stored(topic: str, body: bytes = b"{}", **properties: str) -> MessageExt:
         ),
         ("json", "$.l[1]", '{"l": [1, 2]}', '{"l":[1,"***"]}'),
         ("json", "$[*].n", '[{"n": 1}, {"n": 2}]', '[{"n":"***"},{"n":"***"}]'),
+        ("json", "$.card.*", '{"card": {"n": 1}, "a": 2}', '{"card":{"n":"***"},"a":2}'),
+        ("json", "$.*.n", '{"x": {"n": 1}}', '{"x":{"n":"***"}}'),
+        ("json", "$.*n", '{"*n": 1}', '{"*n":"***"}'),
         ("json", "$.missing", '{"a": 1}', '{"a": 1}'),
         ("json", "$.a", "4111", None),
         ("json", "$.a", '"4111"', None),
@@ -59,6 +73,12 @@ def stored(topic: str, body: bytes = b"{}", **properties: str) -> MessageExt:
         ("regex", r"\d{4}", "a 4111 b 4222", "a *** b ***"),
         ("regex", "4111", '{"a": "\\u0034111"}', '{"a":"***"}'),
         ("regex", '"a": (1)', '{"a": 1}', None),
+        ("regex", '"a": (1)', '{"a": 1, "x": ["\\"a\\": 1"]}', None),
+        ("regex", '"a": (1)|"b":(1)', '{"a": 1, "b": 1}', None),
+        ("regex", '"a": (1)|"b":(2)', '{"a": 1, "b": 2}', None),
+        ("regex", '"a": ?(1)', '{"a": 1, "b": 1}', '{"a":***,"b":1}'),
+        ("regex", r"card=((\d{4})-[\d-]+)", "card=4111-2222-3333", "card=***"),
+        ("regex", r"(?:(\d)x)?((\d)\d+)", "4111 5", "*** 5"),
         ("regex", "x*", "abc", "abc"),
         ("body", "", "anything", None),
     ],
@@ -73,12 +93,54 @@ def test_text_beside_json_needs_a_rule_for_text() -> None:
     assert masked_text('{"card": 4111', both) is None, "looks like JSON, and is not"
 
 
+@pytest.mark.parametrize(
+    ("path", "pattern", "body", "shown"),
+    [
+        ("$.a", r'"card": (\d+)', '{"a": 1, "card": 4111}', None),
+        ("$.a", r'"a":1,"card":(\d+)', '{"a": 1, "card": 4111}', None),
+        ("$.a", r"\d{4}", '{"a": 4111, "b": 4222}', '{"a":"***","b":***}'),
+    ],
+)
+def test_two_rules_do_not_unmask_one_another(
+    path: str, pattern: str, body: str, shown: str | None
+) -> None:
+    assert masked_text(body, [rule("json", path), rule("regex", pattern)]) == shown
+
+
+@pytest.mark.parametrize(
+    ("hiding", "is_hidden"),
+    [
+        (rule("keys", topic="orders"), True),
+        (rule("property", "TA*"), True),
+        (rule("property", "x"), False),
+    ],
+)
+@pytest.mark.parametrize("topic", ["RMQ_SYS_TRACE_TOPIC", "own-traces", "%DLQ%g"])
+def test_keys_and_tags_are_hidden_in_trace_bodies(
+    topic: str, hiding: MaskRule, is_hidden: bool
+) -> None:
+    body = encode_trace([Pub(timestamp_ms=1, group="g", topic="orders", msg_id="m", keys="k")])
+    packed = replace(stored(topic, zlib.compress(body)), sys_flag=COMPRESSED)
+    for message in (stored(topic, body), packed, stored(topic, b"x\x02" + body)):
+        mask = Mask((hiding,))
+        assert mask.hides_body(message) is is_hidden
+        assert (mask.message(message).body == b"***") is is_hidden
+    assert Mask((hiding,)).message(stored("orders", b"Pub")).body == b"Pub"
+    assert Mask((hiding,), (("*",),)).message(packed) is packed
+
+
 @given(DOCUMENTS)
 def test_no_value_below_a_masked_name_is_left(document: Any) -> None:
     shown = masked_text(json.dumps({"top": document}), [rule("json", "$..card")])
     assert shown is not None
     values = json_paths.found(json.loads(shown), (json_paths.Deep("card"),))
     assert all(each == HIDDEN for each in values)
+
+
+def test_a_path_that_would_mask_nothing_is_refused() -> None:
+    check_expression(MaskKind.JSON, "$.card.*")
+    with pytest.raises(ValueError, match="no step"):
+        check_expression(MaskKind.JSON, "$..*")
 
 
 @given(DOCUMENTS)

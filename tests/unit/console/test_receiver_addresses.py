@@ -18,6 +18,7 @@ from console.services.alarms.sending.http import is_allowed
         "2002:a00:1::",  # 6to4 of 10.0.0.1
         "64:ff9b::a9fe:a9fe",  # NAT64 of 169.254.169.254
         "64:ff9b:1::a00:1",
+        "64:ff9b:1:a00:0:100:808:808",  # NAT64 of 10.0.0.1 with a prefix of 48 bits
         "64:ff9b::6464:64c8",  # NAT64 of Alibaba Cloud's metadata
         "2001:0:4136:e378:8000:63bf:f5ff:fffe",  # Teredo of 10.0.0.1
         "fe80::1%eth0",
@@ -35,4 +36,5 @@ def test_public_addresses_are_allowed(address: str) -> None:
 def test_permitted_networks_count_for_the_address_inside() -> None:
     assert is_allowed("64:ff9b::a00:1", ["10.0.0.0/8"])
     assert is_allowed("::1", ["::1/128"])
+    assert is_allowed("64:ff9b:1::808:808", ["64:ff9b:1::/48"])
     assert not is_allowed("10.0.0.1", ["::/0"])

@@ -26,7 +26,9 @@ TEMPORARY: Final = frozenset({408, 425, 429})
 #: Metadata services with public-looking addresses: Alibaba Cloud.
 METADATA: Final = (ip_network("100.100.100.200/32"),)
 #: IPv6 networks with an IPv4 address in the last 32 bits: NAT64, and IPv4-compatible addresses.
-EMBEDDING: Final = tuple(map(ip_network, ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")))
+EMBEDDING: Final = tuple(map(ip_network, ("64:ff9b::/96", "::/96")))
+#: NAT64 of local networks (RFC 8215): the place of the IPv4 address depends on the gateway.
+LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
 
 
 class SendFailed(Exception):
@@ -94,8 +96,9 @@ def is_allowed(address: str, allowed: Sequence[str]) -> bool:
     found = _reached(ip_address(address.partition("%")[0]))
     if any(found in ip_network(network, strict=False) for network in allowed):
         return True
-    is_metadata = any(found in network for network in METADATA)
-    return found.is_global and not found.is_multicast and not is_metadata
+    if found in LOCAL_NAT64 or any(found in network for network in METADATA):
+        return False
+    return found.is_global and not found.is_multicast
 
 
 def _reached(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:

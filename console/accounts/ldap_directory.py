@@ -114,6 +114,10 @@ def _bound_directly(ldap: LdapSettings, url: str, username: str, password: str) 
             found = _entries(own, name, "(objectClass=*)", _attributes(ldap), scope=ldap3.BASE)
         if len(found) != 1:
             return None
+        # Servers bind names of several forms: the found entry may be of another person.
+        with _connection(ldap, url) as proof:
+            if not _is_right(proof, found[0]["dn"], password):
+                return None
         return _person(ldap, own, found[0], username)
 
 

@@ -3,6 +3,7 @@
 After the password, the session holds the account as pending, without a sign-in, for PENDING_MS.
 """
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,7 @@ from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render, resolve_url
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views import View
@@ -46,7 +48,7 @@ class SignInPage(LoginView):
             user.backend,
             self.get_success_url(),
             enrols=settings.SECOND_FACTOR == "required",
-            hours=settings.LDAP.session_hours if is_external(user) else 0,
+            hours=hours_of(user),
         )
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -89,10 +91,16 @@ def entered(
     return redirect("accounts:code" if has_factor else "accounts:enrol")
 
 
+def hours_of(user: User) -> int:
+    """Return the limit of a session after a sign-in with a password; 0 for local accounts."""
+    return settings.LDAP.session_hours if is_external(user) else 0
+
+
 def sign_in(request: HttpRequest, user: User, backend: str, hours: int) -> None:
     login(request, user, backend=backend)
     if hours:
-        request.session.set_expiry(hours * 3600)
+        # A number of seconds would count from the last change of the session.
+        request.session.set_expiry(timezone.now() + timedelta(hours=hours))
         note_session(request, user)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth import authenticate, logout
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from rest_framework.parsers import FormParser, MultiPartParser
@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.accounts.second_factor import has_second_factor
+from console.accounts.sign_in import hours_of, sign_in
 from console.api.parsers import BoundedJSONParser
 from console.classic.base import ClassicCall, plain_request, success
 from console.frame.access import Need, Role, needs, role_of
@@ -52,7 +53,7 @@ class Login(ClassicCall):
             raise Unusable(_("User or password is wrong, or too many failed attempts."))
         if settings.SECOND_FACTOR == "required" or has_second_factor(user):
             raise Unusable(_("This account needs a second factor: use an API token."))
-        login(plain_request(request), user)
+        sign_in(plain_request(request), user, user.backend, hours_of(user))
         kind = SUPER if role_of(user) is Role.ADMINISTRATOR else NORMAL
         return success(
             {

@@ -3,12 +3,14 @@
 import socket
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 from pytest_django import Settings
 
 from console.accounts import ldap_directory
@@ -59,7 +61,12 @@ def test_a_person_signs_in_with_the_roles_of_the_groups(ldap: LdapSettings) -> N
     assert (whoami["username"], whoami["roles"]) == ("ann", ["operator", "payments"])
     user = User.objects.get(username="ann")
     assert (user.email, user.has_usable_password()) == ("ann@example.org", False)
-    assert client.session.get_expiry_age() <= 12 * 3600
+    ends = client.session.get_expiry_date()
+    assert ends - timezone.now() <= timedelta(hours=12)
+    session = client.session
+    session["used"] = 1
+    session.save()
+    assert client.session.get_expiry_date() == ends, "an active session ends too"
     assert sign_in("ANN", "secret-ann").status_code == 302
     assert User.objects.count() == 1
     assert "directory" in Client().get(LOGIN).content.decode()
@@ -116,6 +123,14 @@ def test_direct_bind_with_a_pattern(ldap: LdapSettings, server: LdapServer, is_t
     assert {"operators", "payments"} <= person.groups
     assert person_of(direct, "ann", "wrong") is None
     assert person_of(direct, f"ann,ou=people,{BASE}", "secret-ann") is None
+
+
+def test_direct_bind_enters_no_account_of_another_person(ldap: LdapSettings) -> None:
+    """The name that binds and the name that the filter finds can be of two people."""
+    direct = replace(ldap, bind_dn="", bind_password="", user_dn=f"uid={{user}},ou=people,{BASE}")
+    assert person_of(direct, "ann", "secret-ann") is not None
+    other = replace(direct, user_filter="(uid=bob\\2a)")
+    assert person_of(other, "ann", "secret-ann") is None
 
 
 def test_a_certificate_of_another_authority_is_refused(
@@ -183,6 +198,8 @@ def test_wrong_passwords_lock_the_name(ldap: LdapSettings) -> None:
 
 def test_classic_and_the_second_factor(ldap: LdapSettings, settings: Settings) -> None:
     form = {"username": "ann", "password": "secret-ann"}
-    assert Client().post("/login/login.do", form).json()["status"] == 0
+    client = Client()
+    assert client.post("/login/login.do", form).json()["status"] == 0
+    assert client.session.get_expiry_age() <= 12 * 3600
     settings.SECOND_FACTOR = "required"
     assert sign_in("ann", "secret-ann").url == "/accounts/login/enrol/"

@@ -256,10 +256,10 @@ def _masked_json(
 
 def _loses_matches(text: str, compact: str, pattern: Any) -> bool:
     """True when the compact form of a document shows what the pattern hides in its text."""
-    stored, kept = (Counter(_places(each, pattern)) for each in (text, compact))
+    stored, kept = (list(_places(each, pattern)) for each in (text, compact))
     if text.translate(_JSON_BLANKS) != compact.translate(_JSON_BLANKS):  # escaped characters
-        stored, kept = (Counter(piece for _at, piece in each.elements()) for each in (stored, kept))
-    return bool(stored - kept)
+        stored, kept = ([(0, piece) for _at, piece in each] for each in (stored, kept))
+    return bool(Counter(stored) - Counter(kept))
 
 
 def _places(text: str, pattern: Any) -> Iterable[tuple[int, str]]:

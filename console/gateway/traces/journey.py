@@ -125,19 +125,13 @@ def _seen_through(
     topics = {each.topic for each in records if isinstance(each, Pub | EndTransaction)}
     topics |= {original.message.topic} if original else set()
     named = topics or {TRACE_TOPIC}
-    are_hidden = {
-        "keys": any(map(mask.keys_hidden, named)),
-        "tags": any(map(mask.tags_hidden, named)),
-    }
-    return tuple(_without(each, are_hidden) for each in records)
+    fields = ["keys"] if any(map(mask.keys_hidden, named)) else []
+    fields += ["tags"] if any(map(mask.tags_hidden, named)) else []
+    return tuple(_without(each, fields) for each in records)
 
 
-def _without(record: TraceRecord, are_hidden: dict[str, bool]) -> TraceRecord:
-    hidden = {
-        field: HIDDEN
-        for field, is_hidden in are_hidden.items()
-        if is_hidden and getattr(record, field, "")
-    }
+def _without(record: TraceRecord, fields: Sequence[str]) -> TraceRecord:
+    hidden = {name: HIDDEN for name in fields if getattr(record, name, "")}
     return msgspec.structs.replace(record, **hidden) if hidden else record
 
 

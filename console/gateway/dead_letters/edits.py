@@ -10,6 +10,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway.engine.errors import Unusable
+from console.gateway.messages.masks import ORIGIN_PROPERTIES
 from core_broker.limits import MESSAGE_BYTES_MAX, PROPERTIES_BYTES_MAX
 from core_broker.message import properties as names
 
@@ -63,7 +64,8 @@ def checked(edit: Edit) -> Edit:
         )
     for name in (*dict(edit.properties), *edit.removed):
         _check_text(_("name of a property"), name, PROPERTIES_BYTES_MAX // 128)
-        if not name or name in names.RESERVED_PROPERTIES:
+        # Masks follow the original topic, so nobody may name another one.
+        if not name or name in names.RESERVED_PROPERTIES or name in ORIGIN_PROPERTIES:
             raise Unusable(
                 format_lazy(
                     _("The property “{name}” belongs to RocketMQ; it cannot be changed here."),

@@ -132,7 +132,10 @@ class Mask:
 
     def keeps_hidden(self, message: MessageExt, topic: str) -> bool:
         """True when a copy of the message in `topic` is masked like the message."""
-        return all(fits(each.topic, topic) for each in self.hiding(message))
+        rules = self.hiding(message)
+        return not rules or (
+            not self.sees(topic) and all(fits(each.topic, topic) for each in rules)
+        )
 
     def keys_hidden(self, topic: str) -> bool:
         """True when the reader may not see the keys of messages of the topic."""

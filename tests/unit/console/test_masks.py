@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import console.gateway
+from console.gateway.dead_letters.edits import Edit, checked
+from console.gateway.engine.errors import Unusable
 from console.gateway.engine.questions import Question
 from console.gateway.messages import json_paths
 from console.gateway.messages.masks import (
     HIDDEN,
+    ORIGIN_PROPERTIES,
     Mask,
     MaskKind,
     MaskRule,
@@ -179,6 +182,22 @@ def test_what_a_reader_sees_unmasked() -> None:
     assert Mask(rules, ((), ("*",))).keys_hidden("orders")
     assert not Mask(rules, (("ord*",),)).keys_hidden("orders")
     assert Mask(rules, (("orders",),)).keys_hidden("RMQ_SYS_TRACE_TOPIC")
+
+
+def test_a_copy_that_the_reader_sees_does_not_keep_fields_hidden() -> None:
+    letter = stored("%DLQ%g", RETRY_TOPIC="orders")
+    mask = Mask((rule("body"),), (("open",),))
+    assert mask.keeps_hidden(letter, "other")
+    assert not mask.keeps_hidden(letter, "open")
+    assert not Mask((rule("body", topic="orders"),)).keeps_hidden(letter, "other")
+    assert mask.keeps_hidden(stored("open"), "open"), "nothing is hidden"
+
+
+@pytest.mark.parametrize("name", ORIGIN_PROPERTIES)
+def test_no_edit_names_another_original_topic(name: str) -> None:
+    for edit in (Edit(properties=((name, "open"),)), Edit(removed=(name,))):
+        with pytest.raises(Unusable):
+            checked(edit)
 
 
 def test_structural_properties_stay() -> None:

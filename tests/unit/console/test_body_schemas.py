@@ -254,3 +254,11 @@ def test_a_search_reads_the_decoded_body(test: BodyTest, text: str, matches: boo
     assert wanted.decoding(Decoder((rule(),))).compiled()(other) is (
         text == "$.id > 7" or "[" in text
     )
+
+
+@pytest.mark.parametrize("digits", [{"precision": 10**9}, {"precision": 10**9, "scale": 10**8}])
+@pytest.mark.parametrize("kind", ["bytes", "fixed"])
+def test_decimals_with_a_billion_digits_are_refused(digits: dict[str, int], kind: str) -> None:
+    field = {"type": kind, "name": "d", "size": 4, "logicalType": "decimal", **digits}
+    with pytest.raises(SchemaError, match="digits"):
+        AvroSchema(json.dumps({"type": "array", "items": field}).encode())

@@ -30,6 +30,8 @@ from console.gateway.messages.schemas.bounds import (
 from console.gateway.messages.schemas.framing import varint, zigzag
 
 SCHEMA_DEPTH_MAX: Final = 64
+#: Maximum precision and scale of a decimal, digits: text of a number has all of them.
+DECIMAL_DIGITS_MAX: Final = 400
 #: Maximum size of the bytes of a decimal.
 DECIMAL_BYTES_MAX: Final = 128
 _FAULTS: Final = (ValueError, ArithmeticError, LookupError, TypeError, struct.error)
@@ -72,10 +74,20 @@ def _document(content: bytes) -> Any:
         if depth > SCHEMA_DEPTH_MAX:
             raise SchemaError(f"nested deeper than {SCHEMA_DEPTH_MAX} levels")
         nodes = [each for each in level if isinstance(each, dict | list)]
+        if any(map(_is_long_decimal, nodes)):
+            raise SchemaError(f"a decimal of more than {DECIMAL_DIGITS_MAX} digits")
         level = [
             inner for each in nodes for inner in (each.values() if isinstance(each, dict) else each)
         ]
     return document
+
+
+def _is_long_decimal(schema: Any) -> bool:
+    """True for the logical type with a precision or scale beyond the bound."""
+    if not isinstance(schema, dict) or schema.get("logicalType") != "decimal":
+        return False
+    digits = [schema.get(name, 0) for name in ("precision", "scale")]
+    return any(isinstance(each, int | float) and abs(each) > DECIMAL_DIGITS_MAX for each in digits)
 
 
 class _Reader:
@@ -174,6 +186,8 @@ class _Reader:
 
 def _converted(read: Any, value: Any, schema: Any, logical: Any) -> Any:
     """Apply the reader of a logical type."""
+    if _is_long_decimal(schema):
+        raise Misfit(f"a decimal of more than {DECIMAL_DIGITS_MAX} digits")
     if isinstance(value, bytes) and len(value) > DECIMAL_BYTES_MAX:
         return value
     try:

@@ -15,12 +15,13 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 
 from console.areas.definitions.sections import Section
-from console.frame.access import Need
+from console.frame.access import Need, check_may
+from console.frame.permissions import Target
 from console.gateway import GatewayError
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.alarms.rules import rules_of, save
 from console.services.alarms.rules_api import body_of, read
-from console.services.alarms.scope import check_scope
+from console.services.alarms.scope import RESOURCE, check_scope
 from console.services.alarms.serializers import RECEIVERS_OF_RULE_MAX
 from core_broker.definitions.comparing import Action, Change, Item
 from core_broker.definitions.model import DefinitionsError
@@ -66,6 +67,7 @@ def apply(cluster: str, item: Item, request: HttpRequest | Request) -> None:
         raise DefinitionsError(item.problem)
     values, receivers = _read(cluster, item.name, item.wanted[CONSOLE])
     held = {rule.name: rule for rule in rules_of(cluster)}.get(item.name)
+    check_may(request, Need.WRITE, Target(RESOURCE, cluster))
     check_scope(request, Need.WRITE, values["cluster"], held.cluster if held else cluster)
     try:
         save(held, values, receivers, request.user.get_username())

@@ -61,17 +61,26 @@ def account_of(person: Person, mapping: Groups, setting: str) -> User:
 
     `setting` names the mapping in errors. Raises SignInRefused.
     """
+    known = ExternalIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
+    identity = known.select_related("user__profile").first()
+    user = identity.user if identity else None
     role, custom = mapped_roles(person.groups, mapping, setting)
     if role is None:
+        if user is not None:
+            _update(person, user, Role.NONE, [])  # open sessions and tokens lose the roles too
         raise SignInRefused(
             _("None of your groups has a role in this console."),
             hint=format_lazy(_("An administrator maps groups to roles by {name}."), name=setting),
         )
-    known = ExternalIdentity.objects.filter(issuer=person.issuer, subject=person.subject)
-    identity = known.select_related("user__profile").first()
-    user = identity.user if identity else None
     if user is not None and not user.is_active:
         raise SignInRefused(_("The account is disabled."))
+    user = _update(person, user, role, custom)
+    ExternalIdentity.objects.filter(user=user).update(last_sign_in_ms=now_ms())
+    return user
+
+
+def _update(person: Person, user: User | None, role: Role, custom: list[CustomRole]) -> User:
+    """Give the account the roles, with an audit row for a change; without an account, create it."""
     before = roles_of(user) if user else None
     after = {"role": role.value, "roles": sorted(each.name for each in custom)}
     if before != after:
@@ -80,7 +89,6 @@ def account_of(person: Person, mapping: Groups, setting: str) -> User:
             _set_roles(user, role, custom)
             entry.after = {**after, "issuer": person.issuer}
     assert user is not None
-    ExternalIdentity.objects.filter(user=user).update(last_sign_in_ms=now_ms())
     return user
 
 

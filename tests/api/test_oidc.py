@@ -2,9 +2,11 @@
 
 import base64
 import json
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -14,9 +16,11 @@ from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 from pytest_django import Settings
 
+from console.accounts.external import ProviderFailed
 from console.accounts.models import CustomRole
+from console.accounts.oidc import http, views
 from console.accounts.oidc import provider as console_provider
-from console.accounts.oidc import views
+from console.accounts.oidc.provider import Attempt
 from console.audit.models import AuditRow
 from console.identity_settings import OidcSettings
 from tests.support.cluster import Cluster
@@ -25,6 +29,7 @@ from tests.support.oidc_provider import CLIENT_ID, CLIENT_SECRET, OidcProvider
 START = "/accounts/oidc/"
 CALLBACK = "/accounts/oidc/callback/"
 LOGIN = "/accounts/login/"
+DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +112,9 @@ def test_groups_count_at_each_sign_in(provider: OidcProvider) -> None:
     answer = sign_in(provider)
     assert answer.status_code == 403
     assert "CONSOLE_OIDC_GROUPS" in answer.content.decode()
+    user.refresh_from_db()
+    assert (user.profile.role, user.is_staff) == ("none", False), "open sessions have no role"
+    assert AuditRow.objects.filter(action="user.external", after__role="none").exists()
 
 
 def test_a_name_change_at_the_provider_keeps_the_account(provider: OidcProvider) -> None:
@@ -299,6 +307,77 @@ def test_a_provider_that_is_down_is_named_and_local_accounts_sign_in(
     assert "Sign in with Example ID" in shown
     signed = page.post(LOGIN, {"username": "admin", "password": "local-password"})
     assert signed.status_code == 302
+
+
+def test_a_failure_counts_for_others_for_a_while(
+    provider: OidcProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.is_up = False
+    assert Client().get(START).status_code == 503
+    provider.is_up = True
+    assert Client().get(START).status_code == 503
+    monkeypatch.setattr(console_provider, "FAILED_S", 0.0)
+    assert Client().get(START).status_code == 302
+
+
+def test_a_slow_provider_does_not_keep_others_waiting(
+    provider: OidcProvider, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console_provider, "WAIT_S_MAX", 0.05, raising=False)
+    asked, go_on, second_ends = Event(), Event(), Event()
+    failures: list[str] = []
+
+    def slow(metadata: Any) -> Any:
+        asked.set()
+        go_on.wait(DEADLINE_S)
+        return metadata
+
+    def second() -> None:
+        try:
+            console_provider.authorization_url(settings.OIDC, Attempt.new(), "http://x")
+        except ProviderFailed as failure:
+            failures.append(str(failure.detail))
+        second_ends.set()
+
+    provider.metadata = slow
+    first = Thread(
+        target=console_provider.authorization_url,
+        args=(settings.OIDC, Attempt.new(), "http://x"),
+    )
+    first.start()
+    assert asked.wait(DEADLINE_S)
+    other = Thread(target=second)
+    other.start()
+    is_free = second_ends.wait(DEADLINE_S / 10)
+    go_on.set()
+    first.join()
+    other.join()
+    assert is_free
+    assert failures == ["The sign-in provider is slow."]
+
+
+def test_an_answer_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "REQUEST_S_MAX", 0.5)
+    was_cut = Event()
+
+    def trickle(listener: socket.socket) -> None:
+        peer, _address = listener.accept()
+        with peer:
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n")
+            try:
+                for _byte in range(300):
+                    peer.sendall(b" ")
+                    was_cut.wait(0.05)
+            except OSError:
+                was_cut.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        sender = Thread(target=trickle, args=(listener,))
+        sender.start()
+        with pytest.raises(ProviderFailed):
+            http.get(f"http://127.0.0.1:{listener.getsockname()[1]}/", "")
+        sender.join()
+    assert was_cut.is_set()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 import threading
 from collections.abc import Mapping
@@ -51,7 +52,8 @@ def _answer(
         connection = _connection(parts.scheme, parts.hostname or "", parts.port, ca_file)
     except (OSError, ValueError) as problem:
         raise _failed(url, problem) from problem
-    timer = threading.Timer(REQUEST_S_MAX, connection.close)
+    # Time-outs of sockets are per read, and a close does not wake a read.
+    timer = threading.Timer(REQUEST_S_MAX, _abort, (connection,))
     timer.start()
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
@@ -92,3 +94,9 @@ def _connection(
         return http.client.HTTPConnection(host, port, timeout=REQUEST_S_MAX)
     context = ssl.create_default_context(cafile=ca_file or None)
     return http.client.HTTPSConnection(host, port, timeout=REQUEST_S_MAX, context=context)
+
+
+def _abort(connection: http.client.HTTPConnection) -> None:
+    if connection.sock is not None:
+        with suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)

@@ -5,6 +5,8 @@ import hashlib
 import secrets
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
@@ -23,6 +25,10 @@ from console.identity_settings import OidcSettings
 FRESH_S: Final = 3_600.0
 #: Minimum time between two requests for keys, seconds: a token with an unknown key asks for them.
 KEYS_AGAIN_S: Final = 30.0
+#: Time for which a failure counts for others too, seconds.
+FAILED_S: Final = 10.0
+#: Time that others wait for the request of one, seconds.
+WAIT_S_MAX: Final = 2.0
 RANDOM_BYTES: Final = 32
 ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
@@ -49,6 +55,8 @@ class _Known:
 
 
 _known: dict[str, _Known] = {}
+_failed: dict[str, tuple[float, ProviderFailed]] = {}
+#: Held during requests for metadata and keys: one at a time.
 _lock = threading.Lock()
 
 
@@ -96,6 +104,7 @@ def forget() -> None:
     """Forget metadata and keys."""
     with _lock:
         _known.clear()
+        _failed.clear()
 
 
 def _exchanged(
@@ -162,19 +171,50 @@ def _claim(claims: dict[str, Any], path: str) -> Any:
 
 
 def _provider(oidc: OidcSettings) -> _Known:
-    with _lock:
-        known = _known.get(oidc.issuer)
-        if known is None or time.monotonic() - known.read_s > FRESH_S:
+    if known := _fresh(oidc):
+        return known
+    with _one_at_a_time():
+        if known := _fresh(oidc):
+            return known
+        try:
             metadata = _metadata(oidc)
             keys = _keys(oidc, metadata)
-            at_s = time.monotonic()
-            known = _known[oidc.issuer] = _Known(metadata, keys, at_s, at_s)
+        except ProviderFailed as failure:
+            _failed[oidc.issuer] = time.monotonic(), failure
+            raise
+        at_s = time.monotonic()
+        known = _known[oidc.issuer] = _Known(metadata, keys, at_s, at_s)
         return known
+
+
+def _fresh(oidc: OidcSettings) -> _Known | None:
+    """Return what is known; None: ask. Raises ProviderFailed soon after a failure."""
+    failed_s, failure = _failed.get(oidc.issuer, (0.0, None))
+    if failure is not None and time.monotonic() - failed_s < FAILED_S:
+        raise ProviderFailed(failure.detail, hint=failure.hint)
+    known = _known.get(oidc.issuer)
+    is_fresh = known is not None and time.monotonic() - known.read_s <= FRESH_S
+    return known if is_fresh else None
+
+
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Raises ProviderFailed when another request takes long: anybody can begin a sign-in, and a
+    slow provider must not keep all threads of the console."""
+    if not _lock.acquire(timeout=WAIT_S_MAX):
+        raise ProviderFailed(
+            _("The sign-in provider is slow."),
+            hint=_("Local accounts sign in with name and password. Setting: CONSOLE_OIDC_ISSUER."),
+        )
+    try:
+        yield
+    finally:
+        _lock.release()
 
 
 def _renewed_keys(oidc: OidcSettings) -> KeySet:
     known = _provider(oidc)
-    with _lock:
+    with _one_at_a_time():
         if time.monotonic() - known.keys_s >= KEYS_AGAIN_S:
             known.keys_s = time.monotonic()
             known.keys = _keys(oidc, known.metadata)

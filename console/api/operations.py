@@ -20,8 +20,19 @@ METHOD_VERBS: Final = {
 #: Verbs of operations. `start` returns a job; `try` and `test` change nothing in the cluster.
 VERBS: Final = (
     *("list", "get", "find", "search", "check", "create", "elect", "replace", "update", "delete"),
-    *("cancel", "continue", "discard", "pause", "protect", "renew", "reset", "resend", "restore"),
-    *("resume", "save", "send", "start", "tail", "test", "try", "undo", "unprotect"),
+    *(
+        "cancel",
+        "kick",
+        "continue",
+        "discard",
+        "pause",
+        "protect",
+        "renew",
+        "reset",
+        "resend",
+        "restore",
+    ),
+    *("restore", "resume", "save", "send", "start", "tail", "test", "try", "undo", "unprotect"),
 )
 RENAMED: Final = {
     "get_audit": "get_audit_row",
@@ -54,6 +65,7 @@ RENAMED: Final = {
     "create_dead_letter_restore": "restore_dead_letters",
     "create_dead_letter_try": "try_dead_letter",
     "get_dead_letter_export": "get_dead_letters_file",
+    "create_client_kick": "kick_client",
     "create_election": "elect_master",
     "create_replay": "start_replay",
     "get_replay_outcomes": "list_replay_outcomes",

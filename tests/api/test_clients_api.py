@@ -4,10 +4,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from django.test import Client
+from django.contrib.auth.models import User
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from console.areas.clients.kicks import kicked
+from console.audit.models import AuditRow
+from console.gateway import NotAllowedNow, gateway
 from console.gateway.clients import ConnectedClient, merge_clients
+from console.gateway.kicks import KickPlan
 from core_broker.client import Producer
 from core_broker.message.model import Message
 from tests.api.conftest import Api
@@ -124,3 +129,55 @@ def test_a_member_of_a_group_shows_its_threads(api: Api, traffic: Traffic) -> No
         path = f"/groups/{group}/clients/{quote(members[0]['client_id'], safe='')}"
         assert f"pull {topic}@" in str(poll(lambda: api.get(f"{path}?stack=true")["stack"]))
         assert api.get(path)["stack"] is None
+
+
+@pytest.mark.must_beat(32)
+def test_a_stuck_client_is_kicked_with_a_reason(
+    api: Api, page: Client, traffic: Traffic, reader: User
+) -> None:
+    topic, group = traffic.topic("stuck"), traffic.group("workers")
+    with traffic.consumer(group, topic):
+        (member,) = poll(lambda: api.get(f"/groups/{group}/clients")["clients"])
+        client = member["client_id"]
+        kick = f"/clients/{quote(client, safe='')}/kick"
+        here = reverse("clients:kick", args=["local", client])
+        assert here in page.get(reverse("clients:detail", args=["local", client])).content.decode()
+        plan = poll(lambda: moved(api, kick))
+        assert {(each["topic"], each["heir"]) for each in plan if each["topic"] == topic} == {
+            (topic, None)
+        }
+        for reason in ("", "two\nlines", "\x1b[31m", "x" * 201):
+            assert api("post", kick, {"reason": reason}).status_code == 400
+            assert page.post(here, {"reason": reason}).status_code == 422
+        assert api("post", kick, {"reason": "x", "group": "elsewhere"}).status_code == 404
+        assert Api(reader)("post", kick, {"reason": "x"}).status_code == 403
+        done = page.post(here, {"reason": "queue 1 is stuck", "group": group})
+        assert done.status_code == 302
+
+        def outcome() -> str:
+            text: str = page.get(done["location"]).content.decode()
+            return text
+
+        assert "queue 1 is stuck" in outcome()
+        assert poll(lambda: "reconnected after" in outcome())
+        answer = api("post", kick, {"reason": "again"}).json()
+        assert [each["error"] for each in answer["brokers"]] == [None]
+        assert answer["brokers"][0]["closed"]
+    rows = AuditRow.objects.filter(action="client.kick", target=client).order_by("pk")
+    assert [row.result for row in rows] == ["denied", "done", "done"]
+    assert (rows[1].before or {})["reason"] == "queue 1 is stuck"
+    assert page.get(f"{here}?kicked=forged").status_code == 302
+    assert api("post", "/clients/nobody/kick", {"reason": "x"}).status_code == 404
+
+
+def moved(api: Api, kick: str) -> list[dict[str, Any]]:
+    body = api("post", f"{kick}?dry_run=true", {"reason": "x"}).json()
+    moves: list[dict[str, Any]] = body.get("moves", [])
+    return moves
+
+
+def test_brokers_of_apache_kick_nobody() -> None:
+    parts = ("c@1", "10.0.0.1:5", "remoting", "JAVA", "4.9.8", {"g": ("t",)}, (), ("a",), None)
+    plan = KickPlan((ConnectedClient(*parts),), "", ("g",), (), ("g",), 0, (), ("a",))
+    with pytest.raises(NotAllowedNow):
+        kicked(RequestFactory().post("/"), gateway.cluster("local"), "c@1", "x", plan)

@@ -7,7 +7,14 @@ from django.utils.translation import gettext as _
 from console.areas.clients import listing
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
-from console.gateway.clients import all_clients, clients_with_id, producer_groups
+from console.gateway.clients import (
+    ConnectedClient,
+    all_clients,
+    clients_with_id,
+    producer_groups,
+)
+from console.gateway.inventory import offers
+from core_broker.remoting.codes import RequestCode
 
 #: Maximum number of group names in a row; further groups are counted.
 GROUPS_SHOWN = 4
@@ -49,7 +56,14 @@ class ConnectedPage(ClusterPage):
             crumbs=[Crumb(_("Clients"), reverse("clients:list", args=[cluster])), Crumb(client)],
             answer=answer,
             found=answer.value,
+            can_kick=self.can_kick(answer.value),
         )
+
+    def can_kick(self, clients: tuple[ConnectedClient, ...]) -> bool:
+        """Whether a broker of the client can close its connections; Apache's brokers cannot."""
+        codes = self.cluster.ask(offers).value
+        able = {ref.name for ref, known in codes.items() if RequestCode.KICK_CLIENT in known}
+        return any(able & {*client.brokers} for client in clients)
 
 
 class ProducerListPage(ClusterPage):

@@ -2,7 +2,7 @@
 
 from core_broker.dledger.codes import DLedgerCode
 from core_broker.dledger.messages import Entry
-from core_broker.dledger.model import LogRefused
+from core_broker.dledger.model import EntriesGone, LogRefused
 from core_broker.errors import StoreCorrupt, StoreReadOnly
 from core_broker.message.layout import INT
 from core_broker.message.record_layout import (
@@ -68,6 +68,10 @@ class EntryStore:
             last = place
         return last.number
 
+    def size_of(self, first: int, last: int) -> int:
+        """Return the bytes of a push, and of the blank ends of segments between its entries."""
+        return self._entries.end_position(last) - self._entries.place(first).position
+
     def matches(self, entry: Entry) -> bool:
         """Return whether the log has this entry; may wait for the disk."""
         place = self._entries.place(entry.index)
@@ -85,7 +89,12 @@ class EntryStore:
                 self._store.cold_reads.finish(cold)
 
     def read(self, first: int, last: int) -> list[Entry]:
-        """Return entries for a push; raises ColdRead while they are not in memory."""
+        """Return entries for a push; raises ColdRead while they are not in memory.
+
+        Raises EntriesGone when the log has lost them since the push was planned.
+        """
+        if first < self.begin_index:
+            raise EntriesGone(f"the log begins with entry {self.begin_index}, behind {first}")
         places = self._entries.places(first, last - first + 1)
         entries: list[Entry] = []
         at = 0
@@ -93,6 +102,8 @@ class EntryStore:
             run = _same_segment(places, at, self._store.replica.segment_size)
             start, end = run[0].position, run[-1].position + run[-1].size
             data = memoryview(self._store.read_log(start, end - start))
+            if len(data) != end - start:
+                raise EntriesGone(f"entry {run[0].number} is no longer in the log")
             entries += (_entry(place, data[place.position - start :]) for place in run)
             at += len(run)
         return entries
@@ -122,12 +133,13 @@ class EntryStore:
         replica, size = self._store.replica, self._store.replica.segment_size
         position = replica.end
         segment_end = position - position % size + size
+        blank = None
         if entries[at].pos == segment_end:
             left = segment_end - position
             if entries[at].size + BLANK_BYTES <= left:
                 raise _other_size(position)
-            replica.end_segment(ENTRIES.blank(left))
-            return at
+            blank = ENTRIES.blank(left)
+            position, segment_end = segment_end, segment_end + size
         parts: list[bytes] = []
         records: list[LogRecord] = []
         places: list[EntryPlace] = []
@@ -141,8 +153,7 @@ class EntryStore:
             places.append(EntryPlace(entry.pos, entry.size, entry.index, entry.term))
             position += entry.size
             at += 1
-        self._entries.stage(places)
-        replica.append(b"".join(parts), records)
+        replica.append(b"".join(parts), records, places, blank=blank)
         return at
 
 

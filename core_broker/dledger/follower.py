@@ -78,7 +78,8 @@ class Following:
             code = DLedgerCode.INCONSISTENT_STATE if is_behind else DLedgerCode.SUCCESS
             self._answer(request, token, code)
         elif not entries or any(
-            entry.index != entries[0].index + number for number, entry in enumerate(entries)
+            entry.index != entries[0].index + number or min(entry.index, entry.pos, entry.term) < 0
+            for number, entry in enumerate(entries)
         ):
             self._answer(request, token, DLedgerCode.UNEXPECTED_ARGUMENT)
         elif request.type is PushKind.APPEND:
@@ -116,7 +117,7 @@ class Following:
         log = self._state.log
         end = log.end_index
         known = [entry for entry in entries if entry.index <= end]
-        if not all(log.matches(entry) for entry in known):
+        if not all(self._has(entry) for entry in known):
             return DLedgerCode.INCONSISTENT_STATE
         if known:
             self._verified = max(self._verified, known[-1].index)

@@ -33,6 +33,7 @@ from core_broker.dledger.messages import (
 from core_broker.dledger.model import (
     Answer,
     Effect,
+    EntriesGone,
     LogRefused,
     Push,
     Role,
@@ -321,6 +322,9 @@ class Member:
             return
         try:
             self._send_push(push, self._log.read(push.first, push.last))
+        except EntriesGone as gone:
+            log.info("member %s is behind: %s", push.target, gone)
+            asyncio.get_running_loop().call_soon(self._input, lambda: self._pushed(push, None))
         except ColdRead as cold:
             self._store.cold_reads.warm(cold, lambda error: self._warmed(push, error))
 

@@ -21,6 +21,10 @@ from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long
 Name = Annotated[str, msgspec.Meta(max_length=255)]
 #: Entries of one push, and indexes of one read.
 ENTRIES_MAX = 4096
+#: Indexes, terms and positions of peers. One at the end of their range would stop the group for
+#: ever: no later term follows, and no file has the offset.
+Count = Annotated[int, msgspec.Meta(ge=-1, le=2**48)]
+Position = Annotated[int, msgspec.Meta(ge=-1, le=2**60)]
 
 Text = Name | UnsetType | None
 
@@ -32,13 +36,13 @@ class Entry(Struct, rename="camel", kw_only=True, frozen=True):
     body_crc: Int = 0
     chain_crc: Int = 0
     channel: Int = 0
-    index: Long
+    index: Count
     magic: Int = 1
     #: Position in the data files.
-    pos: Long
+    pos: Position
     #: Bytes in the data files: header and body.
     size: Int
-    term: Long
+    term: Count
 
 
 class Request(Struct, rename="camel", kw_only=True):
@@ -51,7 +55,7 @@ class Request(Struct, rename="camel", kw_only=True):
     local_id: Text = UNSET
     #: The receiver.
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class HeartbeatRequest(Request, rename="camel", kw_only=True):
@@ -68,11 +72,11 @@ class VoteRequest(Struct, rename="camel", kw_only=True):
     code: Int = DLedgerCode.SUCCESS
     group: Text = UNSET
     leader_id: Text = UNSET
-    ledger_end_index: Long = -1
-    ledger_end_term: Long = -1
+    ledger_end_index: Count = -1
+    ledger_end_term: Count = -1
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class PushRequest(Struct, rename="camel", kw_only=True):
@@ -84,7 +88,7 @@ class PushRequest(Struct, rename="camel", kw_only=True):
     batch: bool | UnsetType = UNSET
     batch_entry: Annotated[list[Entry], msgspec.Meta(max_length=ENTRIES_MAX)] = []
     code: Int = DLedgerCode.SUCCESS
-    commit_index: Long = -1
+    commit_index: Count = -1
     count: Int | UnsetType = UNSET
     entry: Entry | UnsetType | None = UNSET
     first_entry_index: Long | UnsetType = UNSET
@@ -93,7 +97,7 @@ class PushRequest(Struct, rename="camel", kw_only=True):
     leader_id: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
     total_size: Int = 0
     type: PushKind = PushKind.APPEND
 
@@ -114,7 +118,7 @@ class TransferRequest(Struct, rename="camel", kw_only=True):
     local_id: Text = UNSET
     remote_id: Text = UNSET
     take_leadership_ledger_index: Long = 0
-    term: Long = -1
+    term: Count = -1
     transfer_id: Text = UNSET
     transferee_id: Text = UNSET
 
@@ -127,19 +131,19 @@ class AppendRequest(Struct, rename="camel", kw_only=True):
     group: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class GetRequest(Struct, rename="camel", kw_only=True):
     """A client reads the entry at `begin_index`."""
 
-    begin_index: Long | UnsetType | None = UNSET
+    begin_index: Count | UnsetType | None = UNSET
     code: Int = DLedgerCode.SUCCESS
     group: Text = UNSET
     local_id: Text = UNSET
     max_size: Int = 0
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class Response(Struct, rename="camel", kw_only=True):
@@ -150,7 +154,7 @@ class Response(Struct, rename="camel", kw_only=True):
     leader_id: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class VoteResponse(Struct, rename="camel", kw_only=True):
@@ -161,24 +165,24 @@ class VoteResponse(Struct, rename="camel", kw_only=True):
     leader_id: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
     vote_result: VoteResult = VoteResult.UNKNOWN
 
 
 class PushResponse(Struct, rename="camel", kw_only=True):
     """The answer to a push; `term` is that of the request, by which the leader files it."""
 
-    begin_index: Long = -1
+    begin_index: Count = -1
     code: Int = DLedgerCode.SUCCESS
     count: Int = 0
-    end_index: Long = -1
+    end_index: Count = -1
     group: Text = UNSET
     #: First entry of the push; absent for COMMIT.
-    index: Long | UnsetType | None = UNSET
+    index: Count | UnsetType | None = UNSET
     leader_id: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class MetadataResponse(Struct, rename="camel", kw_only=True):
@@ -190,7 +194,7 @@ class MetadataResponse(Struct, rename="camel", kw_only=True):
     local_id: Text = UNSET
     peers: dict[str, str] = {}
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 class GetResponse(Struct, rename="camel", kw_only=True):
@@ -202,7 +206,7 @@ class GetResponse(Struct, rename="camel", kw_only=True):
     leader_id: Text = UNSET
     local_id: Text = UNSET
     remote_id: Text = UNSET
-    term: Long = -1
+    term: Count = -1
 
 
 AnyRequest = (

@@ -56,6 +56,10 @@ class LogRefused(Exception):
         self.code = code
 
 
+class EntriesGone(Exception):
+    """Entries to be pushed are no longer in the log: their segment was deleted."""
+
+
 class EntryLog(Protocol):
     """The log of a member. Only entries that are written count."""
 
@@ -79,6 +83,9 @@ class EntryLog(Protocol):
 
     def batch_end(self, first: int) -> int:
         """Return the last entry of a push that begins with an entry of the log."""
+
+    def size_of(self, first: int, last: int) -> int:
+        """Return the bytes of a push with entries of the log."""
 
     def append(self, entries: list[Entry]) -> None:
         """Write entries of a leader behind the last one; raises LogRefused, with none written.

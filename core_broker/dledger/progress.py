@@ -18,8 +18,9 @@ from core_broker.dledger.messages import PushResponse
 from core_broker.dledger.model import NOTHING, Push
 from core_broker.dledger.state import NodeState
 
-#: Pushes without an answer.
+#: Pushes without an answer, and bytes of their entries: all must leave within one timeout.
 IN_FLIGHT_MAX = 64
+IN_FLIGHT_BYTES_MAX = 8 * 1024 * 1024
 
 
 class PushState(Enum):
@@ -31,8 +32,8 @@ class PushState(Enum):
 
 
 class _Sent(NamedTuple):
-    first: int
     last: int
+    size: int
 
 
 class Progress:
@@ -46,6 +47,9 @@ class Progress:
         self._peer = peer
         self._attempt = 0
         self._flight: deque[_Sent] = deque()
+        self._flight_bytes = 0
+        #: Last entry of a successful comparison; one that is refused behind it is a second attempt.
+        self._equal = NOTHING
         self._is_waiting = False
         self._retry_ms = 0
         #: Next entry to send, or the entry to compare or to keep.
@@ -61,15 +65,19 @@ class Progress:
         state = self._state
         if state.now_ms < self._retry_ms or self._is_waiting or state.is_empty:
             return
+        if self._index < state.log.begin_index:
+            self._compare()  # the log was empty, or has lost its first entries since
         if self.push_state is not PushState.APPEND:
-            if self._index == NOTHING:
-                self._compare()  # the log was empty
             self._is_waiting = True
             self._push(PushKind[self.push_state.name], self._index, self._index)
             return
         while self._index <= state.log.end_index and len(self._flight) < IN_FLIGHT_MAX:
             last = state.log.batch_end(self._index)
-            self._flight.append(_Sent(self._index, last))
+            size = state.log.size_of(self._index, last)
+            if self._flight and self._flight_bytes + size > IN_FLIGHT_BYTES_MAX:
+                break
+            self._flight.append(_Sent(last, size))
+            self._flight_bytes += size
             self._push(PushKind.APPEND, self._index, last)
             self._index = last + 1
         self._tell_commit()
@@ -113,10 +121,13 @@ class Progress:
 
     def _appended(self, code: int | None) -> None:
         if code == DLedgerCode.SUCCESS:
+            self._equal = NOTHING
             while self._flight and self._flight[0].last <= self.match:
-                self._flight.popleft()
+                self._flight_bytes -= self._flight.popleft().size
         elif code == DLedgerCode.INCONSISTENT_STATE:
-            self._compare()
+            # Refused right behind an entry that is equal: another comparison finds the same.
+            is_again = self._equal == self.match != NOTHING
+            self._compare(self._state.timing.compare_retry_ms if is_again else 0)
         else:
             # Lost, or the follower could not take it. One comparison at a time asks for it again:
             # a dead follower costs no more.
@@ -128,7 +139,7 @@ class Progress:
         if response.code == DLedgerCode.SUCCESS:
             self._low = index
             if end == index:
-                self.match = max(self.match, index)
+                self._equal = self.match = max(self.match, index)
                 self._append_from(index + 1)
                 return
         elif response.code != DLedgerCode.INCONSISTENT_STATE:
@@ -174,4 +185,5 @@ class Progress:
         self.push_state = push_state
         self._attempt += 1
         self._flight.clear()
+        self._flight_bytes = 0
         self._is_waiting = False

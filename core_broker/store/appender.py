@@ -90,6 +90,9 @@ class Appender:
             if self._entries is not None and size > ENTRY_BYTES_MAX:
                 return self._refuse(PutStatus.MESSAGE_ILLEGAL)
             if not self._log.fits(size):
+                if self._entries is not None and self._preallocator.is_disk_full:
+                    # No log of DLedger ends with the blank end of a segment.
+                    return self._refuse(PutStatus.SERVICE_NOT_AVAILABLE)
                 record = self._roll(size) or self._encode(
                     inner, queue.next_offset, self._next_offset, now
                 )

@@ -245,8 +245,11 @@ class EntryLog:
         return encoded
 
     def stage(self, places: Iterable[EntryPlace]) -> None:
-        """Stage entries that are staged in the log."""
+        """Stage entries that are staged in the log; raises StoreCorrupt behind a gap."""
         for position, size, index, term in places:
+            if index != self._staged_end[0] + 1 and self._staged_end[0] >= 0:
+                self.discard_staged()
+                raise self._lacks(index - 1)
             self._staged += _UNIT.pack(ENTRY_MAGIC, position, size, index, term)
             self._staged_end = (index, term)
 

@@ -9,7 +9,7 @@ Only a power cut leaves holes: the page cache keeps all writes of a killed proce
 sectors of zeros, since segments contain zeros before the first write.
 """
 
-from core_broker.message.record_layout import BLANK_BYTES, MAGIC_AT
+from core_broker.message.record_layout import BLANK_BYTES, MAGIC_AT, RECORD_START
 from core_broker.store.log_scan import SECTOR, LogRecord, LogScan, ReadableLog, find_record
 
 #: Chunk size for scanning damage, bytes.
@@ -27,6 +27,23 @@ def next_whole_record(
             return record
         at = find_record(log, at + 1, end)
     return None
+
+
+def without_blank_end(log: ReadableLog, newest: int, end: int) -> int:
+    """Return the end of the log without the blank end of a segment behind the newest record.
+
+    A log of DLedger ends with an entry. A crash may come between the blank end of a segment and the
+    next entry, and another leader may have a smaller entry that still fits there. A log without
+    entries keeps its end.
+    """
+    if not log.framing.header_bytes or newest < 0 or end % log.segment_size:
+        return end
+    head = log.read(newest, BLANK_BYTES)
+    last = newest + (RECORD_START.unpack_from(head)[0] if len(head) == BLANK_BYTES else 0)
+    left = log.segment_size - last % log.segment_size
+    head = log.read(last, BLANK_BYTES)
+    is_blank = len(head) == BLANK_BYTES and log.framing.is_blank(head, 0, left)
+    return last if is_blank and last + left == end else end
 
 
 def is_hole(log: ReadableLog, start: int, end: int) -> bool:

@@ -27,7 +27,7 @@ from core_broker.store.dispatcher import Dispatcher
 from core_broker.store.files import Files, read_file
 from core_broker.store.full_disk import is_disk_full
 from core_broker.store.layout import StoreParts, StorePaths
-from core_broker.store.log_end import is_hole, next_whole_record
+from core_broker.store.log_end import is_hole, next_whole_record, without_blank_end
 from core_broker.store.log_reader import LogReader
 from core_broker.store.log_scan import Flaw, LogRecord, LogScan, find_record
 from core_broker.store.unit_layout import BLANK_SIZE
@@ -376,6 +376,8 @@ class Recovery:
             path, at = queue.location_of(offset)
             self._damage.report(path, at, f"the commit log has no message {offset} of this queue")
         self._dispatcher.missing.clear()
+        end = without_blank_end(self._log, self._newest_record(), result.end)
+        result.is_cut, result.end = result.is_cut or end < result.end, end
         for queue in self._queues:
             queue.cut_physical(result.end)
             queue.advance_min(self._log.min_offset)
@@ -391,7 +393,7 @@ class Recovery:
         self._log.end_at(
             result.end,
             last_record=result.last_record,
-            synced_until=whole,
+            synced_until=min(whole, result.end),
             must_cut=not is_clean or result.is_cut,
         )
         self._progress("recovered", 1.0)

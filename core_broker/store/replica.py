@@ -14,6 +14,7 @@ from functools import partial
 from core_broker.errors import StoreCorrupt, StoreReadOnly
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.files import Buffer
+from core_broker.store.framing import EntryPlace
 from core_broker.store.plain_records import LogPart, PlainRecords, newest_of
 from core_broker.store.workers import Workers
 
@@ -74,16 +75,31 @@ class Replica:
             self._preallocator.note(error)
             raise StoreReadOnly(str(error)) from None
 
-    def append(self, data: Buffer, records: Sequence[LogPart]) -> None:
+    def append(
+        self,
+        data: Buffer,
+        records: Sequence[LogPart],
+        places: Sequence[EntryPlace] = (),
+        *,
+        blank: Buffer | None = None,
+    ) -> None:
         """Write and dispatch whole records of one segment; the first begins at `end`.
+
+        `places` are those of entries of DLedger that hold the records. With `blank`, the end of
+        the present segment, the first record begins the next segment; none is written alone.
 
         Raises StoreReadOnly when the bytes cannot be written; nothing is stored then.
         """
         self._check_writable()
+        if blank is not None:
+            self._roll(blank)
         if not self._log.fits(len(data)):
+            self._log.discard_staged()
             raise StoreCorrupt(
                 str(self._log.path_of(self.end)), self.end, "the records exceed the segment"
             )
+        if self._log.entries is not None:
+            self._log.entries.stage(places)
         self._log.stage_many(data, newest_of(records[-1]))
         self._write()
         self._appender.store_timestamp = max(
@@ -99,13 +115,16 @@ class Replica:
         Raises StoreReadOnly when the bytes cannot be written; nothing is stored then.
         """
         self._check_writable()
+        self._roll(blank)
+        self._write()
+        self._after_write()
+
+    def _roll(self, blank: Buffer) -> None:
         try:
             self._log.roll(blank)
         except OSError as error:
             self._preallocator.note(error)
             raise StoreReadOnly(str(error)) from None
-        self._write()
-        self._after_write()
 
     def _check_writable(self) -> None:
         if self._health.reason is not None:

@@ -64,6 +64,9 @@ class MemoryLog:
     def batch_end(self, first: int) -> int:
         return min(self.end_index, first + 3)
 
+    def size_of(self, first: int, last: int) -> int:
+        return self.at(last).pos + self.at(last).size - self.at(first).pos
+
     def append(self, entries: list[Entry]) -> None:
         for entry in entries:
             assert not self.entries or entry.index == self.end_index + 1

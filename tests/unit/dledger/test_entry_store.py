@@ -6,9 +6,9 @@ import pytest
 
 from core_broker.dledger.entry_store import EntryStore
 from core_broker.dledger.messages import Entry
-from core_broker.dledger.model import LogRefused
+from core_broker.dledger.model import EntriesGone, LogRefused
 from core_broker.errors import StoreCorrupt
-from core_broker.store.framing import ENTRIES, ENTRY_HEADER_BYTES, encode_entry_header
+from core_broker.store.framing import ENTRIES, ENTRY_HEADER_BYTES, EntryPlace, encode_entry_header
 from tests.support.stores import SEGMENT_BYTES, Bench, message, read_queue
 
 SETTINGS = {"enable_d_leger_commit_log": True, "d_leger_self_id": "n0"}
@@ -187,4 +187,108 @@ def test_a_batch_continues_in_the_next_segment(tmp_path: Path) -> None:
     assert places[5].position == SEGMENT_BYTES
     blank = places[4].position + places[4].size
     assert ENTRIES.is_blank(data_of(tmp_path), blank, SEGMENT_BYTES - blank)
+    leader.store.close()
+
+
+def test_a_refused_append_leaves_no_entry_staged(tmp_path: Path) -> None:
+    leader, follower = bench(tmp_path / "a"), bench(tmp_path / "b")
+    leader.put_many(12)
+    target, entries = EntryStore(follower.store), entries_of(leader)
+    target.append(entries[:10])
+    follower.store.health.set_lag("No space left on device")
+    for _ in range(3):
+        with pytest.raises(LogRefused, match="No space left"):
+            target.append(entries[10:])
+    follower.store.health.set_lag(None)
+    target.append(entries[10:])
+    assert [target.term_at(index) for index in range(12)] == [0] * 12
+    assert target.read(0, 11) == entries
+    for each in (leader, follower):
+        each.store.close()
+
+
+def test_an_entry_behind_a_gap_is_refused(tmp_path: Path) -> None:
+    leader = bench(tmp_path)
+    leader.put_many(3)
+    log = leader.store.entries
+    assert log is not None
+    with pytest.raises(StoreCorrupt, match="entry 4"):
+        log.stage([EntryPlace(leader.store.max_offset_physical, 100, 5, 0)])
+    assert not log.has_staged
+    leader.put_many(1, first=3)
+    assert log.end_index == 3
+    leader.store.close()
+
+
+def nearly_full(folder: Path) -> Bench:
+    """Return a leader whose first segment has room for a small message only."""
+    leader = bench(folder)
+    while SEGMENT_BYTES - leader.store.max_offset_physical > 1500:
+        leader.put_many(1)
+    assert leader.store.max_offset_physical < SEGMENT_BYTES
+    return leader
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_blank_end_without_an_entry_is_dropped_at_the_start(
+    tmp_path: Path, is_killed: bool
+) -> None:
+    leader, follower = nearly_full(tmp_path / "a"), bench(tmp_path / "b")
+    follower.store.replica.set_active(True)
+    copied(leader, follower)
+    end = follower.store.replica.end
+    follower.store.replica.end_segment(ENTRIES.blank(SEGMENT_BYTES - end))
+    assert follower.store.replica.end == SEGMENT_BYTES
+    if is_killed:
+        crash(follower)
+    else:
+        follower.store.close()
+    follower = bench(tmp_path / "b")
+    assert follower.store.replica.end == end
+    follower.store.replica.set_active(True)
+    leader.put_many(1, first=1000)  # it still fits into the segment
+    copied(leader, follower)
+    assert follower.store.replica.end == leader.store.max_offset_physical < SEGMENT_BYTES
+    assert len(read_queue(follower.store)) == len(read_queue(leader.store))
+    for each in (leader, follower):
+        each.store.close()
+
+
+def test_a_segment_ends_only_with_the_next_entry(tmp_path: Path) -> None:
+    """Neither a refused message of a leader nor a refused entry of a follower ends it."""
+    leader, follower = nearly_full(tmp_path / "a"), bench(tmp_path / "b")
+    follower.store.replica.set_active(True)
+    copied(leader, follower)
+    end = leader.store.max_offset_physical
+    leader.store._preallocator.is_disk_full = True
+    large = message(999, body=b"x" * 2000)
+    assert leader.store.put(large).status.name == "SERVICE_NOT_AVAILABLE"
+    leader.store.write_staged()
+    assert leader.store.max_offset_physical == end
+    leader.store._preallocator.is_disk_full = False
+    (stored,) = leader.put(large)
+    assert stored.offset_physical == SEGMENT_BYTES + ENTRY_HEADER_BYTES
+    target, source = EntryStore(follower.store), EntryStore(leader.store)
+    entries = source.read(target.end_index + 1, source.end_index)
+    assert entries[0].pos == SEGMENT_BYTES
+    wrong = Entry(body=b"x" * 2000, index=entries[0].index, pos=SEGMENT_BYTES, size=2048, term=0)
+    with pytest.raises(LogRefused, match="is refused"):
+        target.append([wrong])
+    assert follower.store.replica.end == end
+    target.append(entries)
+    assert follower.store.replica.end == leader.store.max_offset_physical
+    for each in (leader, follower):
+        each.store.close()
+
+
+def test_entries_of_a_deleted_segment_are_not_read(tmp_path: Path) -> None:
+    leader = bench(tmp_path)
+    leader.put_many(300)
+    leader.store._log.mark_flushed(leader.store.max_offset_physical)
+    leader.store._log.forget_oldest()
+    source = EntryStore(leader.store)
+    assert source.begin_index > 0
+    with pytest.raises(EntriesGone, match="the log begins with entry"):
+        source.read(0, 0)
+    assert len(source.read(source.begin_index, source.begin_index)[0].body) > 0
     leader.store.close()

@@ -107,3 +107,18 @@ def test_any_bytes_are_a_body_or_refused(data: bytes, code: int) -> None:
         decode(REQUESTS[code], data)
     except ProtocolError:
         return
+
+
+@pytest.mark.parametrize("name", ["index", "pos", "term"])
+def test_numbers_at_the_end_of_their_range_are_refused(name: str) -> None:
+    """A term behind which no other comes would stop the elections of a group for ever."""
+    fields = {"body": b"x", "index": 0, "pos": 0, "size": 49, "term": 0} | {name: 2**62}
+    push = push_request(PushKind.TRUNCATE, [Entry(**fields)], -1)
+    with pytest.raises(ProtocolError, match=name):
+        decode(PushRequest, encode(push))
+
+
+def test_a_term_at_the_end_of_its_range_is_refused() -> None:
+    for kind in (HeartbeatRequest, VoteRequest, PushRequest, VoteResponse, Response):
+        with pytest.raises(ProtocolError, match="term"):
+            decode(kind, b'{"term":9223372036854775807}')

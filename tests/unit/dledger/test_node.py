@@ -255,3 +255,22 @@ def test_entries_in_another_order_are_refused() -> None:
     assert code_of(pushed(node, PushKind.APPEND, swapped)) == DLedgerCode.UNEXPECTED_ARGUMENT
     assert code_of(pushed(node, PushKind.APPEND, [])) == DLedgerCode.UNEXPECTED_ARGUMENT
     assert log.end_index == 0
+
+
+def test_entries_that_no_leader_sends_are_refused() -> None:
+    for kind in (PushKind.COMPARE, PushKind.APPEND, PushKind.TRUNCATE):
+        for name in ("index", "pos", "term"):
+            fields = {"index": 0, "pos": 0, "term": 0} | {name: -5}
+            bad = Entry(body=b"x", size=49, **fields)
+            for log in (MemoryLog(), log_of(1, 1)):
+                code = code_of(pushed(node_of(log), kind, [bad]))
+                assert code == DLedgerCode.UNEXPECTED_ARGUMENT
+
+
+def test_entries_before_the_first_one_are_another_log() -> None:
+    log, source = log_of(1, 1, 1), log_of(1, 1, 1)
+    del log.entries[:2]
+    node = node_of(log)
+    for kind in (PushKind.COMPARE, PushKind.APPEND):
+        code = code_of(pushed(node, kind, [source.at(0)]))
+        assert code == DLedgerCode.INCONSISTENT_STATE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from console.metrics import REGISTRY
+from console.metrics import refused_total
 from console.web import admission
 from console.web.admission import Admission
 
@@ -99,17 +99,26 @@ async def test_requests_beyond_the_limits_are_refused_and_the_others_answered(si
 
 
 async def test_a_refusal_below_api_is_a_problem_and_counted(site: Site) -> None:
-    before = REGISTRY.get_sample_value("gantry_console_refused_total", {"limit": "requests"}) or 0
+    before = refused_requests()
     visits = [site.visit(Client()), site.visit(Client())]
     await turns()
     client = Client("/api/v1/clusters")
     await site.visit(client)
     assert client.headers[b"content-type"] == b"application/problem+json"
     assert json.loads(client.sent[1]["body"])["status"] == 503
-    after = REGISTRY.get_sample_value("gantry_console_refused_total", {"limit": "requests"})
-    assert after == before + 1
+    assert refused_requests() == before + 1
     site.finish.set()
     await asyncio.gather(*visits)
+
+
+def refused_requests() -> float:
+    """The counter itself: other collectors of the registry ask the database."""
+    samples = (sample for metric in refused_total.collect() for sample in metric.samples)
+    return sum(
+        sample.value
+        for sample in samples
+        if sample.name == "gantry_console_refused_total" and sample.labels == {"limit": "requests"}
+    )
 
 
 async def test_a_browser_gets_the_cause_in_both_languages(site: Site) -> None:

@@ -1,5 +1,6 @@
 """Direct delivery of one dead letter to one consumer, recorded in the ledger."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -13,13 +14,15 @@ from console.api.views import ClusterResource
 from console.areas.deadletters.ledger import Person, person
 from console.areas.deadletters.models import Resend
 from console.areas.deadletters.views import dead_letter_crumbs
-from console.areas.messages.direct import DirectResultSerializer
+from console.areas.messages.direct import DirectResultSerializer, for_readers
+from console.areas.messages.views import found_message
 from console.audit.recording import audited
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster
 from console.gateway.dead_letters.direct import deliver_directly
 from console.gateway.dead_letters.resend import Result
 from console.gateway.messages.direct import DirectResult, ListenerResult
+from console.gateway.messages.stored import view
 
 DIRECT_ACTION = "deadletter.try"
 #: Target of a direct delivery in the ledger.
@@ -37,10 +40,13 @@ def deliver_to_consumer(
             "client": result.client,
             "verdict": result.verdict.value,
         }
+        letter = found_message(cluster.ask(view, offset_msg_id), offset_msg_id).message
+        shown, reason = for_readers(cluster, letter, result)
         if result.verdict is not ListenerResult.SUCCESS:
-            entry.failed(result.remark or result.verdict.value)
-    _record(cluster.name, group, offset_msg_id.upper(), result, request.user)
-    return result
+            entry.failed(reason or result.verdict.value)
+    recorded = replace(result, remark=reason)
+    _record(cluster.name, group, offset_msg_id.upper(), recorded, request.user)
+    return shown
 
 
 def _record(

@@ -1,5 +1,6 @@
 """Direct delivery of any stored message to a consumer of a group, by page and REST."""
 
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -19,11 +20,14 @@ from console.areas.messages.views import found_message
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, needs
 from console.frame.forms import TablerForm
+from console.frame.masking import mask_of_everybody
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Scope, Target
 from console.gateway import Cluster
 from console.gateway.messages.direct import DirectResult, ListenerResult, deliver_message
+from console.gateway.messages.masks import HIDDEN
 from console.gateway.messages.stored import view
+from core_broker.message.model import MessageExt
 
 ACTION = "message.deliver"
 ID_CHARS_MAX = 64
@@ -78,9 +82,26 @@ def delivered(
             "client": result.client,
             "verdict": result.verdict.value,
         }
+        shown, reason = for_readers(cluster, ref.message, result)
         if result.verdict is not ListenerResult.SUCCESS:
-            entry.failed(result.remark or result.verdict.value)
-    return result
+            entry.failed(reason or result.verdict.value)
+    return shown
+
+
+def for_readers(
+    cluster: Cluster, message: MessageExt, result: DirectResult
+) -> tuple[DirectResult, str]:
+    """Return the result for the user of `cluster`, and the remark for lists that others read.
+
+    The text of an exception often quotes the message, so where fields of the message are masked,
+    the remark is masked whole.
+    """
+    remark = result.remark
+    if not remark:
+        return result, remark
+    hides = cluster.mask is not None and cluster.mask().hiding(message)
+    shown = replace(result, remark=HIDDEN) if hides else result
+    return shown, HIDDEN if mask_of_everybody(cluster.name).hiding(message) else remark
 
 
 @needs(Need.WRITE)

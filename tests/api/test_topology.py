@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.areas.topology import views
-from console.gateway import gateway, inventory
+from console.areas.topology import asking, views
+from console.gateway import TooSlow, gateway, inventory
+from console.gateway.engine.questions import question
 from tests.api.conftest import Api
 from tests.api.outages import Own
 from tests.api.traffic import Traffic, poll
@@ -185,6 +186,30 @@ def test_a_new_page_is_there_before_the_brokers_answer(
     poll(lambda: drawn in page.get(f"{url}&wait=1").content.decode())
     gateway.close()
     assert drawn in page.get(url, headers={"HX-Request": "true"}).content.decode()
+
+
+def test_slow_consume_rates_leave_the_topology_without_rates(
+    api: Api, page: Client, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @question(fresh_for_ms=0)
+    async def slow_rates(session: Any, pairs: Any) -> Any:
+        raise TooSlow("no answer in time")
+
+    monkeypatch.setattr(asking, "consume_rates", slow_rates)
+    topic, group = traffic.topic("slow"), traffic.group("slow")
+    ends = f"topic:{topic}", f"group:{group}"
+    with traffic.consumer(group, topic):
+        query = f"/topology?focus=group:{group}"
+        edge: Any = poll(
+            lambda: (
+                (answer := api("get", query)).status_code == 200
+                and edges_of(answer.json()).get(ends)
+            )
+        )
+        assert edge["rate"] is None
+        drawn = page.get(f"{HOME}{query.replace('?', '/?')}").content.decode()
+    assert f'data-edge="{ends[0]} → {ends[1]}"' in drawn
+    assert "line-unknown" in drawn
 
 
 def test_a_dead_broker_is_down_with_the_last_known_objects(own: Own) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from console.areas.topology.selection import Selection, View, select, with_rates
-from console.gateway import Answer, Cluster, ClusterUnreachable, merge_failures
+from console.gateway import Answer, Cluster, ClusterUnreachable, TooSlow, merge_failures
 from console.gateway.topology.live import topology
 from console.gateway.topology.measures import RATED_EDGES_MAX, Pair, consume_rates
 from console.gateway.topology.model import Topology, name_of
@@ -77,7 +77,7 @@ def _with_rates(
             rates: Answer[Mapping[Pair, float | None]] | None = cluster.ask(consume_rates, pairs)
         else:
             rates = cluster.ask_within(wait_s, consume_rates, pairs)
-    except ClusterUnreachable:
+    except (ClusterUnreachable, TooSlow):
         rates = None
     if rates is None:
         return answer, selection  # rates stay unknown

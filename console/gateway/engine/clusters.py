@@ -15,7 +15,7 @@ from console.gateway.engine.known_brokers import BrokerMemory, BrokerRef, KnownB
 from console.gateway.engine.loop import GatewayLoop
 from console.gateway.engine.questions import Command, Question
 from console.gateway.engine.session import ClusterSession
-from console.gateway.engine.signing import CredentialStore, Signing
+from console.gateway.engine.signing import Credentials, CredentialStore, Signing
 from console.gateway.engine.watch import Watch
 
 P = ParamSpec("P")
@@ -165,7 +165,7 @@ class Gateway:
         self._sessions: dict[tuple[str, str], tuple[asyncio.AbstractEventLoop, ClusterSession]] = {}
         self._watches: dict[ClusterSession, Watch] = {}
         self._known: dict[tuple[str, str], KnownBrokers] = {}
-        self._signings: dict[str, Signing] = {}
+        self._signings: dict[tuple[str, Credentials | None], Signing] = {}
         #: Storage of the known brokers; None: the table ends with the process.
         self.memory: BrokerMemory | None = None
         #: Storage of the credentials of clusters; None: only those of the environment.
@@ -207,7 +207,8 @@ class Gateway:
 
     def _signing(self, name: str) -> Signing:
         fixed = settings.CONSOLE_CLUSTER_CREDENTIALS.get(name)
-        return self._signings.setdefault(name, Signing(fixed))
+        # By the credentials too: a late question to a closed gateway leaves an entry behind.
+        return self._signings.setdefault((name, fixed), Signing(fixed))
 
     async def _session(self, name: str, namesrv_addr: str) -> ClusterSession:
         """Return the session of a cluster on this event loop; a forked process has its own loop."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 from benchmarks.load import MESSAGES_MAX, SCENARIOS, Scenario, run
 from benchmarks.processes import Cluster
 from core_broker.client import AdminClient
+from core_broker.errors import RequestRefused
 
 #: RocketMQ's name for the bytes in the log that are missing in consume queues and index.
 BEHIND: Final = "dispatchBehindBytes"
@@ -58,7 +59,7 @@ async def catch_up_seconds(cluster: Cluster) -> float:
     began = time.perf_counter()
     waited = 0.0
     async with AdminClient(cluster.namesrv_addr, rpc_hooks=cluster.rpc_hooks) as admin:
-        while int((await admin.runtime_info(cluster.broker_addr))[BEHIND]) > 0:
+        while int((await _runtime_info(admin, cluster.broker_addr))[BEHIND]) > 0:
             await asyncio.sleep(POLL_SECONDS)
             waited = time.perf_counter() - began
             if waited > CATCH_UP_SECONDS_MAX:
@@ -95,7 +96,7 @@ async def copied(cluster: Cluster) -> None:
     async with AdminClient(cluster.namesrv_addr, rpc_hooks=cluster.rpc_hooks) as admin:
         while True:
             end, copy = [
-                int((await admin.runtime_info(addr))[LOG_END])
+                int((await _runtime_info(admin, addr))[LOG_END])
                 for addr in (cluster.broker_addr, cluster.slave_addr)
             ]
             if copy >= end:
@@ -103,3 +104,15 @@ async def copied(cluster: Cluster) -> None:
             if time.monotonic() > deadline:
                 raise SystemExit(f"{cluster.slave_addr} has {copy} of {end} bytes of its master")
             await asyncio.sleep(POLL_SECONDS)
+
+
+async def _runtime_info(admin: AdminClient, addr: str) -> dict[str, str]:
+    """Return the runtime information; a Java broker has none before it samples after a pause."""
+    deadline = time.monotonic() + CATCH_UP_SECONDS_MAX
+    while True:
+        try:
+            return await admin.runtime_info(addr)
+        except RequestRefused:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(POLL_SECONDS)

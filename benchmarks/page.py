@@ -83,6 +83,16 @@ def _slave_cost(figures: Figures, who: str) -> float | None:
     return round(100 - 100 * beside / alone, 1) if alone and beside else None
 
 
+def _slave_cpu(figures: Figures, who: str) -> float | None:
+    """The CPU that an asynchronous slave adds to each send of the master, %."""
+    rows = figures.get("replication", {})
+    alone, beside = (
+        rows.get(name, {}).get(who, {}).get("cpu_us_per_message")
+        for name in ("replica-none-64x1", "replica-async-64x1")
+    )
+    return round(100 * beside / alone - 100, 1) if alone and beside else None
+
+
 def _cpu(what: str, scenario: str) -> Row:
     cpu_us = _load(scenario, "cpu_us_per_message")
     return Row(f"broker CPU {what}", "µs", cpu_us, 5, less_is_better=True)
@@ -109,6 +119,7 @@ ROWS: Final = (
         *(_in("replication", "replica-async-64x1", "rate"), None),
     ),
     _limit("sends that an asynchronous slave costs", "%", _slave_cost, 15),
+    _limit("CPU of the master per send it costs", "%", _slave_cpu, 15),
     Row("Java client, 64 threads, 128 B", "msg/s", _in("java-client", "sent_per_second"), 1.5),
     Row("signed sends, 64 connections x 1", "msg/s", _in("signed", "signed-64x1", "rate"), 2),
     Row("signed sends, 1 connection x 64", "msg/s", _in("signed", "signed-1x64", "rate"), 2),
@@ -193,7 +204,8 @@ host.
 
 A master with a slave: both on the machine of the load generator, and the slave has the whole log
 before the next run. With SYNC_MASTER a send is answered when the slave has the message
-(`inSyncReplicas=2`). The cost of an asynchronous slave compares Gantry with and without a slave.
+(`inSyncReplicas=2`). The cost of an asynchronous slave compares Gantry with and without a slave: by
+sends, where slave and load generator take their share of the cores, and by the master's CPU.
 
 Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers), and
 mixed message sizes. Results of other machines differ; ratios differ less.

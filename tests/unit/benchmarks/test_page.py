@@ -51,7 +51,7 @@ def figures(cpu: str = "a CPU") -> dict[str, Any]:
         "replication": {
             "replica-sync-64x1": loads,
             "replica-async-64x1": loads,
-            "replica-none-64x1": {OURS: load | {"rate": 55_000}},
+            "replica-none-64x1": {OURS: load | {"rate": 55_000, "cpu_us_per_message": 10.0}},
         },
         "signed": dict.fromkeys(signed, loads),
         "tls": dict.fromkeys(("tls-64x1", "tls-1x64"), loads),
@@ -96,6 +96,7 @@ def test_rows_have_ratios_limits_and_failures() -> None:
     assert "| SYNC_MASTER with a slave, 64 x 1 | 50,000 msg/s | 20,000 | **2.5** | 2 |" in rendered
     cost = "| sends that an asynchronous slave costs | 9.1 % | — | — | ≤ 15 % |"
     assert cost in rendered
+    assert "| CPU of the master per send it costs | 5.0 % | — | — | ≤ 15 % |" in rendered
     assert f"| sync-64x1 | {JAVA_5}; fails: system busy | — |" in rendered
     assert f"| {OURS} | 5 | 90,000 | 0 |" in rendered
     assert f"| {JAVA_5}; fails: TimeoutError | — |" in rendered

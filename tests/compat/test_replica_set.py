@@ -19,7 +19,7 @@ from tests.compat.broker_state import eventually
 from tests.compat.java_broker import STORE, JavaBroker, JavaProgram
 from tests.support.cluster import free_broker_port
 from tests.support.history import History
-from tests.support.load import Load, read_topic
+from tests.support.load import Load, read_replica
 from tests.support.replica_set import BROKER_NAME, SEGMENT_BYTES, Replica, ReplicaSet
 
 VERSION = installing.JAVA5_VERSION
@@ -138,8 +138,8 @@ class Group:
 
         eventually(lambda: len(ends()) == 1, "all have confirmed the same end", SECONDS_MAX)
         for replica in own:
-            verdict = self.history.check(asyncio.run(read_topic(replica.addr)))
-            assert verdict.is_clean, verdict.problems[:20]
+            verdict = self.history.check(asyncio.run(read_replica(replica.addr)))
+            assert verdict.is_clean, (replica.name, verdict.problems[:20])
         epochs = [replica.varz()["replica_set"]["epochs"] for replica in own]
         assert epochs == [epochs[0]] * len(epochs)
 

@@ -30,7 +30,7 @@ from core_broker.remoting.headers.controller import GetMetaDataResponseHeader
 from tests.support.broker_requests import send_header
 from tests.support.eventually import eventually
 from tests.support.history import History
-from tests.support.load import QUEUES, read_topic
+from tests.support.load import QUEUES, read_replica
 from tests.support.namespaces import Network, why_impossible
 from tests.support.replica_set import Replica, ReplicaSet, host_names
 
@@ -217,8 +217,8 @@ class Drill:
         end = master.varz()["store"]["commit_log_max_offset"]
         for replica in self.set.replicas:
             await eventually(partial(_has_confirmed, replica, end), WAIT_S)
-            verdict = self.producers.history.check(await read_topic(replica.addr))
-            assert verdict.is_clean, verdict.problems[:20]
+            verdict = self.producers.history.check(await read_replica(replica.addr))
+            assert verdict.is_clean, (replica.name, verdict.problems[:20])
         self._check_epochs()
 
     def _check_epochs(self) -> None:

@@ -19,7 +19,7 @@ from tests.support.broker_requests import send_header
 from tests.support.cluster import ROOT
 from tests.support.eventually import eventually
 from tests.support.history import History
-from tests.support.load import Load, read_topic
+from tests.support.load import Load, read_replica
 from tests.support.replica_set import Replica, ReplicaSet
 
 #: Bound of every wait, seconds.
@@ -148,8 +148,8 @@ class Drill:
         for replica in self.set.replicas:
             await eventually(partial(_has_confirmed, replica, end), WAIT_S)
         for replica in self.set.replicas:
-            verdict = self.history.check(await read_topic(replica.addr))
-            assert verdict.is_clean, verdict.problems[:20]
+            verdict = self.history.check(await read_replica(replica.addr))
+            assert verdict.is_clean, (replica.name, verdict.problems[:20])
 
     async def stop(self) -> None:
         """Stop all replicas in order."""

@@ -16,7 +16,10 @@ from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.support.broker_requests import pull_header, send_header
+from tests.support.eventually import eventually
 from tests.support.history import Found, History, Queue
+
+Queues = dict[Queue, list[Found]]
 
 PRODUCERS = 4
 IN_FLIGHT = 8
@@ -118,7 +121,7 @@ class Load:
             self._reached.set()
 
 
-async def read_topic(addr: str, topic: str = "T") -> dict[Queue, list[Found]]:
+async def read_topic(addr: str, topic: str = "T") -> Queues:
     """All messages in the queues of a topic."""
     client = RemotingClient(name="reader")
     try:
@@ -127,6 +130,25 @@ async def read_topic(addr: str, topic: str = "T") -> dict[Queue, list[Found]]:
     finally:
         await client.close()
     return {(topic, queue_id): found for queue_id, found in zip(queues, read, strict=True)}
+
+
+async def read_replica(addr: str, topic: str = "T", timeout_s: float = 120.0) -> Queues:
+    """All messages of a topic in a replica, once the replica knows the topic.
+
+    A slave asks its master for topics every ten seconds, and refuses pulls of unknown topics.
+    """
+    client = RemotingClient(name="reader")
+
+    async def is_known() -> bool:
+        request = RemotingCommand.request(RequestCode.PULL_MESSAGE, pull_header(topic))
+        answer = await client.invoke(addr, request, ANSWER_TIMEOUT_MS)
+        return answer.code != ResponseCode.TOPIC_NOT_EXIST
+
+    try:
+        await eventually(is_known, timeout_s)
+    finally:
+        await client.close()
+    return await read_topic(addr, topic)
 
 
 async def _read_queue(client: RemotingClient, addr: str, topic: str, queue_id: int) -> list[Found]:

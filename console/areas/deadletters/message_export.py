@@ -1,6 +1,5 @@
-"""Export of dead letters: JSON Lines or CSV."""
+"""Export of dead letters: JSON Lines or CSV; bodies as in exports of messages."""
 
-import base64
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -8,11 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from console.areas.deadletters.states import DeadLetter, dead_letters
-from console.areas.messages.body import is_text
+from console.areas.messages.export_files import body_cells
 from console.frame.csv_cells import csv_line
 from console.gateway import Cluster
 from console.gateway.dead_letters.search import DeadLetterFilter, search
-from core_broker.errors import ProtocolError
 
 #: Maximum rows of a file. A time filter splits a larger export.
 EXPORT_DEAD_LETTERS_MAX: Final = 10_000
@@ -73,11 +71,7 @@ def file_name(group: str, kind: str) -> str:
 
 def _row(letter: DeadLetter) -> dict[str, Any]:
     message = letter.ref.message
-    try:
-        body = message.decompressed_body()
-    except ProtocolError:
-        body = message.body
-    readable = is_text(body)
+    body, encoding = body_cells(message, letter.decoder)
     return {
         "msg_id": message.msg_id,
         "offset_msg_id": message.offset_msg_id,
@@ -88,8 +82,8 @@ def _row(letter: DeadLetter) -> dict[str, Any]:
         "keys": list(message.keys),
         "deliveries": message.reconsume_times,
         "state": letter.state.value,
-        "body": body.decode() if readable else base64.b64encode(body).decode(),
-        "body_encoding": "text" if readable else "base64",
+        "body": body,
+        "body_encoding": encoding,
         "properties": dict(message.properties),
     }
 

@@ -22,12 +22,15 @@ from console.gateway.dead_letters.edits import NO_EDIT, Edit
 from console.gateway.dead_letters.resend import Plan, Target
 from console.gateway.dead_letters.search import DeadLetterFilter
 from console.gateway.engine.errors import Unusable
+from console.gateway.messages.schemas.decoder import NO_DECODER
+from console.services.schemas.stored import decoder_of
 
 TEXTS = ("key", "tag", "topic", "text")
 
 
 def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterFilter:
-    """The filter of a search. A state becomes the current ids of the ledger."""
+    """The filter of a search. A state becomes the current ids of the ledger; a text is searched in
+    bodies with a schema, too."""
     only, without = None, frozenset[str]()
     if asked.get("state"):
         only, without = ids_of_state(cluster, group, DeadLetterState(asked["state"]))
@@ -36,6 +39,7 @@ def filter_of(cluster: str, group: str, asked: Mapping[str, Any]) -> DeadLetterF
         end_ms=asked.get("end_ms"),
         only=only,
         without=without,
+        decoder=decoder_of(cluster) if asked.get("text") else NO_DECODER,
         **{name: str(asked.get(name) or "") for name in TEXTS},
     )
 

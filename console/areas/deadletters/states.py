@@ -12,12 +12,13 @@ from django.db.models import Count, Exists, OuterRef, Q
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.areas.deadletters.ledger import ROWS_AT_ONCE, Person, person, resends_of
+from console.areas.deadletters.ledger import IDS_AT_ONCE, ROWS_AT_ONCE, Person, person, resends_of
 from console.areas.deadletters.models import Discard, Resend
 from console.areas.messages.body import preview
 from console.gateway import Cluster, GatewayError
 from console.gateway.dead_letters.resend import Outcome, Result, origin_topic
 from console.gateway.dead_letters.summary import dead_letters_by_id
+from console.gateway.messages.schemas.decoder import Decoder
 from console.gateway.messages.stored import MessageRef
 from console.services.exports.tables import batched
 from console.services.schemas.stored import decoder_for
@@ -41,10 +42,15 @@ class DeadLetter:
     """A row of a list of dead letters; `resent` is the latest resend."""
 
     ref: MessageRef
-    preview: str
     origin: str
     resent: Resend | None
     discard: Discard | None
+    #: Decodes the body with the rules and the mask of the reader.
+    decoder: Decoder
+
+    @property
+    def preview(self) -> str:
+        return preview(self.ref.message, self.decoder)
 
     @property
     def state(self) -> DeadLetterState:
@@ -71,10 +77,10 @@ def dead_letters(cluster: Cluster, refs: Iterable[MessageRef]) -> list[DeadLette
     return [
         DeadLetter(
             each,
-            preview(each.message, decoder),
             origin_topic(each.message),
             resent.get(each.message.offset_msg_id),
             discarded.get(each.message.offset_msg_id),
+            decoder,
         )
         for each in shown
     ]
@@ -107,7 +113,10 @@ def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str
     """Resent or discarded dead letters per group, without expired messages: rows count from the
     store time of the group's oldest dead letter."""
     counted: Counter[str] = Counter()
-    for groups in batched(oldest_ms.items(), GROUPS_AT_ONCE):
+    # A condition per group is slow to build: most groups have no row.
+    known = _with_rows(cluster, oldest_ms)
+    wanted = [(name, ms) for name, ms in oldest_ms.items() if name in known]
+    for groups in batched(wanted, GROUPS_AT_ONCE):
         stored = reduce(or_, (Q(group=name, died_ms__gte=ms or 0) for name, ms in groups))
         sent = Resend.objects.filter(stored, cluster=cluster, result=Result.SENT)
         same = Resend.objects.filter(
@@ -119,6 +128,17 @@ def dealt_with(cluster: str, oldest_ms: Mapping[str, int | None]) -> Counter[str
             for row in counts.annotate(n=Count("offset_msg_id", distinct=True)):
                 counted[row["group"]] += row["n"]
     return counted
+
+
+def _with_rows(cluster: str, names: Iterable[str]) -> set[str]:
+    """Groups that the ledger has resent or discarded dead letters of."""
+    found: set[str] = set()
+    for part in batched(names, IDS_AT_ONCE):
+        sent = Resend.objects.filter(cluster=cluster, group__in=part, result=Result.SENT)
+        discarded = Discard.objects.filter(cluster=cluster, group__in=part)
+        for rows in (sent, discarded):
+            found.update(rows.order_by().values_list("group", flat=True).distinct())
+    return found
 
 
 def discard(cluster: Cluster, group: str, ids: Sequence[str], *, by: Person) -> tuple[Outcome, ...]:

@@ -8,6 +8,7 @@ from console.areas.messages.body import sent_body, text_of
 from console.frame.formats import exact
 from console.gateway.messages.schemas.decoder import Decoder
 from console.gateway.messages.stored import MessageRef
+from core_broker.message.model import MessageExt
 
 COLUMNS: Final = (
     *("msg_id", "offset_msg_id", "topic", "broker", "queue_id", "queue_offset"),
@@ -17,17 +18,21 @@ COLUMNS: Final = (
 CUT: Final = "body_is_cut"
 
 
-def row_of(ref: MessageRef, decoder: Decoder) -> dict[str, Any]:
-    """A message as a row of any file."""
-    message = ref.message
+def body_cells(message: MessageExt, decoder: Decoder) -> tuple[str, str]:
+    """The body and its encoding: the message type of a schema, an encoding of text, or base64."""
     body, _compression, _problem = sent_body(message)
     decoded = decoder.decode(message)
     if decoded is None:
         text, encoding = text_of(body)
     else:
         text, encoding = decoded.text if not decoded.misfit else None, decoded.label
-    if text is None:
-        text, encoding = base64.b64encode(body).decode(), "base64"
+    return (base64.b64encode(body).decode(), "base64") if text is None else (text, encoding)
+
+
+def row_of(ref: MessageRef, decoder: Decoder) -> dict[str, Any]:
+    """A message as a row of any file."""
+    message = ref.message
+    text, encoding = body_cells(message, decoder)
     host, port = message.born_host
     return {
         "msg_id": message.msg_id,

@@ -1,26 +1,31 @@
 """Dead letters of one group by time, key, tag, topic or text: newest first for pages, oldest first
 for a replay.
 
-A DLQ topic has no index of bodies and properties, so a filter reads the messages. A page reads at
-most SCAN_MESSAGES_MAX messages; the cursor continues after the last message.
+A DLQ topic has no index of bodies and properties, so a filter reads the messages, within the scan
+budget of a page (SCAN_…); the cursor continues after the last message. Bodies with a schema are
+searched as the JSON text that the pages show.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from console.gateway.dead_letters.resend import origin_topic
 from console.gateway.engine.answers import BrokerFailure, Partial
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
-from console.gateway.messages.browse import PAGE_MESSAGES_MAX
+from console.gateway.messages.browse import PAGE_MESSAGES_MAX, SCAN_BYTES_MAX, SCAN_S
+from console.gateway.messages.filters import searched
 from console.gateway.messages.masks import NO_MASK, Mask
 from console.gateway.messages.paging import (
+    Budget,
     MergedPage,
     Window,
     decode_cursor,
     encode_cursor,
     newest_first,
+    newest_matching,
     windows_before,
 )
 from console.gateway.messages.queue_slices import (
@@ -30,18 +35,20 @@ from console.gateway.messages.queue_slices import (
     read_slice,
     topic_queues,
 )
+from console.gateway.messages.schemas.decoder import NO_DECODER, Decoder
 from console.gateway.messages.stored import QUEUES_AT_ONCE_MAX, MessageRef
 from console.gateway.messages.windows import stored_windows, within
-from core_broker.errors import ProtocolError
 from core_broker.message.model import MessageExt
 from core_broker.message.topics import dlq_topic
 
+#: Maximum number of messages that a page reads; bytes and seconds as for a page of a topic.
 SCAN_MESSAGES_MAX = 2_000
-#: Maximum number of messages that a dry run reads to count matches.
+#: Scan budget of a count and of a dry run: messages, bytes, seconds.
 COUNT_MESSAGES_MAX = 20_000
+COUNT_BYTES_MAX = 256 * 1024 * 1024
+COUNT_S = 30.0
 SCAN_DEADLINE_MS = 20_000
 COUNT_DEADLINE_MS = 45_000
-CHUNK_MESSAGES = 100
 #: Maximum number of dead letters of one queue that a replay reads at once.
 REPLAY_CHUNK_MAX = 256
 
@@ -61,6 +68,8 @@ class DeadLetterFilter:
     text: str = ""
     only: frozenset[str] | None = None
     without: frozenset[str] = frozenset()
+    #: Bodies with a schema are searched as JSON text.
+    decoder: Decoder = NO_DECODER
 
     @property
     def reads_messages(self) -> bool:
@@ -73,6 +82,7 @@ class DeadLetterFilter:
     def matches(self, message: MessageExt, mask: Mask = NO_MASK) -> bool:
         """Test the message as the mask shows it."""
         message = mask.message(message)
+        decoder = self.decoder.seen_through(mask)
         letter_id = message.offset_msg_id
         return (
             letter_id not in self.without
@@ -80,7 +90,7 @@ class DeadLetterFilter:
             and (not self.key or self.key in (*message.keys, message.msg_id))
             and (not self.tag or self.tag == (message.tags or ""))
             and (not self.topic or self.topic == origin_topic(message))
-            and (not self.text or _holds(message, self.text.casefold()))
+            and (not self.text or _holds(message, self.text.casefold(), decoder))
         )
 
 
@@ -97,7 +107,7 @@ class DeadLetterPage:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCount:
-    """The number of matches; `is_whole` is False when COUNT_MESSAGES_MAX ended the scan."""
+    """The number of matches; `is_whole` is False when the budget (COUNT_…) ended the scan."""
 
     matched: int
     scanned: int
@@ -122,16 +132,13 @@ async def search(
     total = sum(window.count for window in windows)
     if ends is not None:
         windows = windows_before(windows, ends)
-    reader = _Reader(session, windows, wanted, mask)
-    await reader.read(min(limit, PAGE_MESSAGES_MAX), SCAN_MESSAGES_MAX)
-    page = DeadLetterPage(
-        tuple(reader.found),
-        total,
-        reader.scanned,
-        reader.unreadable,
-        encode_cursor(reader.ends),
+    limit = min(limit, PAGE_MESSAGES_MAX)
+    found = await _newest(session, windows, limit, wanted, mask, _page_budget())
+    rows = tuple(
+        MessageRef(queue.broker, message).seen_through(mask) for queue, message in found.messages
     )
-    return Partial(page, failures)
+    cursor = encode_cursor(found.ends)
+    return Partial(DeadLetterPage(rows, total, found.scanned, found.unreadable, cursor), failures)
 
 
 @question(fresh_for_ms=1_000, deadline_ms=COUNT_DEADLINE_MS)
@@ -143,9 +150,9 @@ async def count(
     total = sum(window.count for window in windows)
     if not wanted.reads_messages:
         return Partial(DeadLetterCount(total, total, is_whole=True), failures)
-    reader = _Reader(session, windows, wanted, mask)
-    await reader.read(COUNT_MESSAGES_MAX, COUNT_MESSAGES_MAX)
-    return Partial(DeadLetterCount(len(reader.found), reader.scanned, not reader.ends), failures)
+    found = await _newest(session, windows, COUNT_MESSAGES_MAX, wanted, mask, _count_budget())
+    counted = DeadLetterCount(len(found.messages), found.scanned, is_whole=not found.ends)
+    return Partial(counted, failures)
 
 
 @question(fresh_for_ms=0, deadline_ms=COUNT_DEADLINE_MS)
@@ -158,10 +165,9 @@ async def matching_ids(
 ) -> Partial[tuple[tuple[str, ...], bool]]:
     """The offset message ids of at most `most` matching letters; True when no more match."""
     windows, failures = await _windows(session, group, wanted)
-    reader = _Reader(session, windows, wanted, mask)
-    await reader.read(most, COUNT_MESSAGES_MAX)
-    found = tuple(each.message.offset_msg_id for each in reader.found)
-    return Partial((found, not reader.ends), failures)
+    found = await _newest(session, windows, most, wanted, mask, _count_budget())
+    ids = tuple(message.offset_msg_id for _queue, message in found.messages)
+    return Partial((ids, not found.ends), failures)
 
 
 @question(fresh_for_ms=0)
@@ -209,60 +215,38 @@ async def _windows(
     return [window for group in found.values() for window in group], failures
 
 
-class _Reader:
-    """Reads dead letters backwards up to a number of matches or of scanned messages."""
+async def _newest(
+    session: ClusterSession,
+    windows: Sequence[Window],
+    limit: int,
+    wanted: DeadLetterFilter,
+    mask: Mask,
+    budget: Budget,
+) -> MergedPage:
+    """The newest matching dead letters; reads no further message for a filter by time alone."""
+    gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
 
-    def __init__(
-        self,
-        session: ClusterSession,
-        windows: Iterable[Window],
-        wanted: DeadLetterFilter,
-        mask: Mask,
-    ) -> None:
-        self._session = session
-        self._windows = list(windows)
-        self._wanted = wanted
-        self._mask = mask
-        self._gate = asyncio.Semaphore(QUEUES_AT_ONCE_MAX)
-        self.found: list[MessageRef] = []
-        self.scanned = 0
-        self.unreadable = 0
-        #: End of the next page in each queue; empty after the last page.
-        self.ends: Mapping[str, int] = {each.queue.key: each.end for each in self._windows}
+    async def fetch(queue: QueueRef, begin: int, end: int) -> Slice:
+        async with gate:
+            return await read_slice(session, queue, begin, end)
 
-    async def read(self, limit: int, scan_max: int) -> None:
-        while self.ends and len(self.found) < limit and self.scanned < scan_max:
-            chunk = limit - len(self.found) if not self._wanted.reads_messages else CHUNK_MESSAGES
-            size = min(chunk, scan_max - self.scanned)
-            windows = windows_before(self._windows, self.ends)
-            page = await newest_first(windows, size, self._fetch)
-            self.unreadable += page.unreadable
-            self._take(page, limit)
-
-    def _take(self, page: MergedPage, limit: int) -> None:
-        """Collect the matches; the next page begins after the last match of this page."""
-        ends = dict(self.ends)
-        for at, (queue, message) in enumerate(page.messages, start=1):
-            self.scanned += 1
-            ends[queue.key] = message.queue_offset
-            if self._wanted.matches(message, self._mask):
-                self.found.append(MessageRef(queue.broker, message).seen_through(self._mask))
-                if len(self.found) >= limit and at < len(page.messages):
-                    self.ends = ends
-                    return
-        self.ends = page.ends
-
-    async def _fetch(self, queue: QueueRef, begin: int, end: int) -> Slice:
-        async with self._gate:
-            return await read_slice(self._session, queue, begin, end)
+    if not wanted.reads_messages:
+        return await newest_first(windows, limit, fetch)
+    return await newest_matching(
+        windows, limit, fetch, lambda message: wanted.matches(message, mask), budget
+    )
 
 
-def _holds(message: MessageExt, text: str) -> bool:
+def _page_budget() -> Budget:
+    return Budget(SCAN_MESSAGES_MAX, SCAN_BYTES_MAX, monotonic() + SCAN_S)
+
+
+def _count_budget() -> Budget:
+    return Budget(COUNT_MESSAGES_MAX, COUNT_BYTES_MAX, monotonic() + COUNT_S)
+
+
+def _holds(message: MessageExt, text: str, decoder: Decoder) -> bool:
     """Return True when the body or a property contains the text, ignoring case."""
-    try:
-        body = message.decompressed_body()
-    except ProtocolError:
-        body = message.body
-    if text in body.decode(errors="ignore").casefold():
+    if text in searched(message, decoder).decode(errors="ignore").casefold():
         return True
     return any(text in value.casefold() for value in message.properties.values())

@@ -73,7 +73,15 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        return self.messages <= 0 or self.bytes <= 0 or self.clock_s() >= self.until_s
+        return self.is_used or self.is_late
+
+    @property
+    def is_used(self) -> bool:
+        return self.messages <= 0 or self.bytes <= 0
+
+    @property
+    def is_late(self) -> bool:
+        return self.clock_s() >= self.until_s
 
     def spend(self, message: MessageExt) -> None:
         self.messages -= 1
@@ -98,15 +106,15 @@ async def newest_matching(
 
     A page that ends with the budget has a regular cursor, so the budget changes the number of pages
     but not their messages. A page reads at least one message. The test runs in a thread, because a
-    test of bodies may take long.
+    test of bodies may take long; when the time is over, the page ends with the tested messages.
     """
     passed: set[tuple[QueueRef, int]] = set()
 
     async def sifted(queue: QueueRef, begin: int, end: int) -> Slice:
         piece = await fetch(queue, begin, end)
-        good = await asyncio.to_thread(lambda: [each for each in piece.messages if wanted(each)])
+        tested, good = await asyncio.to_thread(_tested, piece.messages, wanted, budget)
         passed.update((queue, each.queue_offset) for each in good)
-        return piece
+        return Slice(tested, piece.unreadable)
 
     merge = _Merge([_Tail(window, SCAN_CHUNK_MESSAGES, sifted) for window in windows])
     messages: list[tuple[QueueRef, MessageExt]] = []
@@ -115,9 +123,23 @@ async def newest_matching(
         budget.spend(message)
         if (queue, message.queue_offset) in passed:
             messages.append(newest)
-        if budget.is_spent:
+        if budget.is_used or (merge.must_fill and budget.is_late):
             break
     return merge.page(messages)
+
+
+def _tested(
+    messages: Sequence[MessageExt], wanted: Test, budget: Budget
+) -> tuple[tuple[MessageExt, ...], list[MessageExt]]:
+    """Test messages from the newest until the time is over; return the tested messages, at least
+    one, and those that passed."""
+    good: list[MessageExt] = []
+    for count, each in enumerate(reversed(messages), start=1):
+        if wanted(each):
+            good.append(each)
+        if budget.is_late:
+            return tuple(messages[len(messages) - count :]), good
+    return tuple(messages), good
 
 
 class _Merge:
@@ -126,6 +148,11 @@ class _Merge:
     def __init__(self, tails: "Sequence[_Tail]") -> None:
         self.tails = tails
         self.scanned = 0
+
+    @property
+    def must_fill(self) -> bool:
+        """True when the next message needs a read."""
+        return any(tail.must_fill for tail in self.tails)
 
     async def take(self) -> tuple[QueueRef, MessageExt] | None:
         """Return the newest remaining message; None at the end."""

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -143,9 +144,10 @@ def test_a_cursor_cannot_reach_outside_of_the_window() -> None:
     st.integers(1, 10),
     st.integers(1, 40),
     st.integers(1, 5),
+    st.integers(0, 60),
 )
 async def test_a_search_finds_the_same_wherever_its_budget_ends(
-    times: list[list[int]], limit: int, messages: int, modulus: int
+    times: list[list[int]], limit: int, messages: int, modulus: int, late_after: int
 ) -> None:
     topic = Topic(times)
 
@@ -155,7 +157,8 @@ async def test_a_search_finds_the_same_wherever_its_budget_ends(
     found: list[tuple[int, int]] = []
     windows, scanned = topic.windows(), 0
     for _page in range(1_000):
-        budget = Budget(messages, bytes=10**9, until_s=1.0, clock_s=lambda: 0.0)
+        questions = count(1)
+        budget = Budget(messages, bytes=10**9, until_s=late_after, clock_s=questions.__next__)
         page = await newest_matching(windows, limit, topic.fetch, wanted, budget)
         found += [(each.queue_id, each.queue_offset) for _queue, each in page.messages]
         scanned += page.scanned
@@ -176,7 +179,7 @@ async def test_a_budget_of_bytes_or_time_ends_a_page() -> None:
     size = topic.queues[0][0].store_size
     for budget in (
         Budget(10**6, bytes=3 * size, until_s=1.0, clock_s=lambda: 0.0),
-        Budget(10**6, bytes=10**9, until_s=1.0, clock_s=iter([0.0, 0.5, 1.5]).__next__),
+        Budget(10**6, bytes=10**9, until_s=1.0, clock_s=iter([0.0, 0.5, 1.5, 1.6]).__next__),
     ):
         page = await newest_matching(topic.windows(), 50, topic.fetch, lambda _: False, budget)
         assert (page.scanned, page.ends) == (3, {"broker-a:0": 17})

@@ -1,7 +1,9 @@
 """Body schemas by page and REST: upload, rules, decoded bodies everywhere, permissions, audit."""
 
 import base64
+import csv
 import hashlib
+import io
 import json
 from typing import Any
 
@@ -12,10 +14,11 @@ from django.test import Client
 
 from console.audit.models import AuditRow
 from console.services.masking.models import MaskingRule
+from console.services.schemas import compiling
 from console.services.schemas.models import BodyRule, BodySchema
 from core_broker.message.model import Message
 from tests.api.conftest import API, Api
-from tests.api.stored import routed_topic, store
+from tests.api.stored import Dead, routed_topic, store
 from tests.api.test_pages import html
 from tests.api.test_roles import member
 from tests.api.traffic import Traffic
@@ -32,8 +35,7 @@ def topic(traffic: Traffic) -> str:
 
 def upload(api: Api, name: str = "shop", kind: str = "protobuf", content: bytes = b"") -> Any:
     content = content or (order_set() if kind == "protobuf" else ORDER_AVRO)
-    body = {"format": kind, "content_base64": base64.b64encode(content).decode()}
-    return api("put", f"/body-schemas/{name}", body)
+    return api("put", f"/body-schemas/{name}", encoded(content, kind))
 
 
 @pytest.mark.must_beat(33)
@@ -83,6 +85,94 @@ def test_a_masked_body_is_not_decoded(api: Api, traffic: Traffic, topic: str) ->
     query = f"/messages?topic={topic}&body_test=json&body=$.id > 0"
     assert blind.get(query)["items"] == []
     assert len(api.get(query)["items"]) == 1
+
+
+def test_dead_letters_are_searched_resent_and_exported_by_the_rule_of_their_topic(
+    api: Api, page: Client, traffic: Traffic
+) -> None:
+    dead = Dead(traffic, count=1)
+    body = order_bytes(id=4111222233334444, customer="Zoë", state=1)
+    dead.add(Message(dead.topic, body))
+    path = f"/dlq/{dead.group}"
+    assert api.get(f"{path}/messages?text=paid")["items"] == []
+    upload(api)
+    api("post", "/body-rules", {"topic": dead.topic, **ORDER})
+    for text, number in (("paid", 1), ("4111222233334444", 1), ("zoë", 1), ("MESSAGE 0", 0)):
+        found = api.get(f"{path}/messages?text={text}")["items"]
+        assert [each["queue_offset"] for each in found] == [number], text
+    assert "&quot;PAID&quot;" in html(page, f"/clusters/local{path}/")
+    wish = {"filter": {"text": "paid"}, "target": "retry"}
+    assert api("post", f"{path}/resend?dry_run=1", wish).json()["planned"] == 1
+    assert api("post", f"{path}/replays?dry_run=1", wish).json()["matched"] == 1
+    decoded, plain = exported(api, dead.group)
+    assert decoded["body_encoding"] == "Protobuf shop.v1.Order"
+    assert json.loads(decoded["body"])["state"] == "PAID"
+    assert (plain["body"], plain["body_encoding"]) == ("bWVzc2FnZSAw", "base64")
+    table = page.get(f"/clusters/local{path}/export/?format=csv&text=paid").getvalue().decode()
+    [row] = csv.DictReader(io.StringIO(table))
+    assert json.loads(row["body"])["id"] == 4111222233334444
+
+
+def test_masked_dead_letters_are_not_decoded(api: Api, traffic: Traffic) -> None:
+    dead = Dead(traffic, count=1)
+    dead.add(Message(dead.topic, order_bytes(id=4111222233334444, customer="Zoë")))
+    upload(api)
+    api("post", "/body-rules", {"topic": dead.topic, **ORDER})
+    MaskingRule.objects.create(
+        name="cards", topic=dead.topic, kind="regex", expression="[0-9]{16}", changed_ms=1
+    )
+    blind = Api(member("blind", "deadletters:write", "messages:read"))
+    query = f"/dlq/{dead.group}/messages?text=4111222233334444"
+    assert blind.get(query)["items"] == []
+    assert len(api.get(query)["items"]) == 1
+    assert exported(blind, dead.group)[0]["body"] == "***"
+    assert "4111222233334444" in exported(api, dead.group)[0]["body"]
+
+
+def exported(api: Api, group: str) -> list[dict[str, Any]]:
+    answer = api("get", f"/dlq/{group}/export")
+    return [json.loads(line) for line in answer.getvalue().splitlines()]
+
+
+SOURCE = b'syntax = "proto3"; package shop.v1; message Order { int64 id = 1; string customer = 2; }'
+
+
+@pytest.fixture
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine starts the compiler slowly."""
+    monkeypatch.setattr(compiling, "COMPILE_S", 120.0)
+
+
+@pytest.mark.usefixtures("_patient")
+def test_a_source_is_compiled_and_decodes(api: Api, traffic: Traffic, topic: str) -> None:
+    body: dict[str, Any] = {"format": "protobuf", "is_source": True}
+    saved = api("put", "/body-schemas/shop", body | encoded(SOURCE))
+    assert (saved.status_code, saved.json()["types"]) == (200, ["shop.v1.Order"])
+    wrong = api("put", "/body-schemas/shop", body | encoded(SOURCE.replace(b"int64", b"\nInt")))
+    assert wrong.status_code == 400
+    assert "schema.proto:2:1: " in str(wrong.json())
+    assert api("put", "/body-schemas/a", body | encoded(ORDER_AVRO, "avro")).status_code == 400
+    api("post", "/body-rules", {"topic": topic, **ORDER})
+    [sent] = store(traffic, Message(topic, order_bytes(id=7, customer="Zoë")))
+    shown = api.get(f"/messages/{sent.offset_msg_id}")["body"]["text"]
+    assert json.loads(shown) == {"id": 7, "customer": "Zoë"}
+
+
+@pytest.mark.usefixtures("_patient")
+def test_the_page_compiles_a_source_and_shows_all_errors(page: Client) -> None:
+    given: dict[str, Any] = {"name": "shop", "format": "source"}
+    file = SimpleUploadedFile("order.proto", b"message A {\n  X a = 1;\n  Y b = 2;\n}")
+    refused = page.post(f"{PAGE}upload/", given | {"content": file})
+    assert refused.status_code == 422
+    for place in ("schema.proto:2:", "schema.proto:3:"):
+        assert place in refused.content.decode()
+    file = SimpleUploadedFile("order.proto", SOURCE)
+    assert page.post(f"{PAGE}upload/", given | {"content": file}).status_code == 302
+    assert "shop.v1.Order" in html(page, f"{PAGE}schema/shop/")
+
+
+def encoded(content: bytes, kind: str = "protobuf") -> dict[str, str]:
+    return {"format": kind, "content_base64": base64.b64encode(content).decode()}
 
 
 def test_changes_are_checked_and_audited(api: Api, topic: str) -> None:

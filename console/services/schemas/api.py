@@ -65,8 +65,20 @@ class BodySchemaFields(BodySerializer):
     content_base64 = serializers.CharField(
         max_length=SCHEMA_BYTES_MAX * 3 // 2,
         help_text="Protobuf: a FileDescriptorSet (`protoc --include_imports "
-        "--descriptor_set_out=FILE`). Avro: a schema in JSON. At most 1 MiB before Base64.",
+        "--descriptor_set_out=FILE`), or a source. Avro: a schema in JSON. At most 1 MiB before "
+        "Base64.",
     )
+    is_source = serializers.BooleanField(
+        default=False,
+        help_text="Protobuf: the content is a `.proto` file, or a ZIP archive of `.proto` files "
+        "that import each other by their paths in the archive. The console compiles the source "
+        "and stores the descriptor set.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["is_source"] and attrs["format"] != Format.PROTOBUF:
+            raise ValidationError({"is_source": [_("Only Protobuf has sources to compile.")]})
+        return attrs
 
 
 class BodyRuleFields(BodySerializer):
@@ -127,7 +139,9 @@ class BodySchemaOne(ClusterResource):
             raise ValidationError({"content_base64": [_("Not Base64.")]}) from fault
         with audited(request, "body-schema.update", cluster=cluster, target=schema) as entry:
             try:
-                saved = stored.save_schema(cluster, schema, given["format"], content, request.user)
+                values = (given["format"], content, request.user)
+                source = given["is_source"]
+                saved = stored.save_schema(cluster, schema, *values, is_source=source)
             except WrongValues as wrong:
                 raise ValidationError(wrong.message_dict) from wrong
             entry.after = saved.state

@@ -22,6 +22,13 @@ FRAMINGS: Final = [
     (Framing.DELIMITED.value, _("length-delimited (writeDelimitedTo)")),
     (Framing.CONFLUENT.value, _("Confluent header (0x00, schema ID)")),
 ]
+#: Value of the form for a source of Protobuf.
+SOURCE: Final = "source"
+UPLOADS: Final = [
+    (Format.PROTOBUF.value, _("Protobuf: descriptor set of protoc")),
+    (SOURCE, _("Protobuf: source (.proto, or .zip of several)")),
+    (Format.AVRO.value, _("Avro: schema in JSON (.avsc)")),
+]
 _PLAIN: Final = {"autocomplete": "off", "spellcheck": "false"}
 
 
@@ -31,16 +38,22 @@ class SchemaForm(TablerForm):
     name = forms.CharField(
         label=_("Name"), max_length=NAME_CHARS_MAX, widget=forms.TextInput(attrs=_PLAIN)
     )
-    format = forms.ChoiceField(
-        label=_("Format"), choices=[(each.value, each.label) for each in Format]
-    )
+    format = forms.ChoiceField(label=_("Format"), choices=UPLOADS)
     content = forms.FileField(
         label=_("File"),
         help_text=_(
-            "Protobuf: a descriptor set, from protoc --include_imports --descriptor_set_out=FILE. "
-            "Avro: a schema in JSON (.avsc)."
+            "Descriptor set: from protoc --include_imports --descriptor_set_out=FILE. "
+            "Source: compiled by the console; files of an archive import each other by path."
         ),
     )
+
+    @property
+    def is_source(self) -> bool:
+        return bool(self.cleaned_data["format"] == SOURCE)
+
+    @property
+    def kind(self) -> str:
+        return Format.PROTOBUF.value if self.is_source else self.cleaned_data["format"]
 
     def clean_content(self) -> bytes:
         content: bytes = self.cleaned_data["content"].read(SCHEMA_BYTES_MAX + 1)

@@ -17,12 +17,15 @@ from console.gateway.messages.schemas import decoder
 from console.gateway.messages.schemas.bounds import SCHEMA_BYTES_MAX, SchemaError
 from console.gateway.messages.schemas.decoder import Decoder, Format, Schema, read_schema
 from console.gateway.messages.schemas.framing import Framing
+from console.services.schemas.compiling import compiled
 from console.services.schemas.models import NAME_CHARS_MAX, BodyRule, BodySchema
 
 #: Maximum number of schemas of the console; compiled schemas stay in memory.
 SCHEMAS_MAX: Final = 50
 #: Maximum number of rules of a cluster.
 RULES_MAX: Final = 100
+#: Maximum length of the reasons why a schema is unusable, characters.
+FAULT_CHARS_MAX: Final = 2_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -93,18 +96,24 @@ def types_of(schema: BodySchema) -> tuple[str, ...]:
     return () if compiled is None else compiled.types
 
 
-def save_schema(cluster: str, name: str, kind: str, content: bytes, by: Any) -> BodySchema:
-    """Create or replace a schema. Raises ValidationError, NotAllowedNow."""
+def save_schema(
+    cluster: str, name: str, kind: str, content: bytes, by: Any, *, is_source: bool = False
+) -> BodySchema:
+    """Create or replace a schema. Raises ValidationError, NotAllowedNow.
+
+    A source of Protobuf is compiled, and its descriptor set stored.
+    """
     if len(name) > NAME_CHARS_MAX or not _NAME.fullmatch(name):
         wrong = _("Letters, digits, “.”, “_” and “-”, at most %(most)d characters.")
         raise ValidationError({"name": wrong % {"most": NAME_CHARS_MAX}})
-    if not 0 < len(content) <= SCHEMA_BYTES_MAX:
-        wrong = _("A schema has 1 to %(most)d bytes.")
-        raise ValidationError({"content": wrong % {"most": SCHEMA_BYTES_MAX}})
+    _check_size(content)
     try:
+        if is_source:
+            content = compiled(content)
+            _check_size(content)
         types = read_schema(kind, content).types
     except SchemaError as fault:
-        raise ValidationError({"content": str(fault)[:1_000]}) from fault
+        raise ValidationError({"content": str(fault)[:FAULT_CHARS_MAX].splitlines()}) from fault
     with transaction.atomic():
         found = BodySchema.objects.filter(cluster=cluster, name=name).first()
         if found is None and BodySchema.objects.count() >= SCHEMAS_MAX:
@@ -118,6 +127,12 @@ def save_schema(cluster: str, name: str, kind: str, content: bytes, by: Any) -> 
         row.changed_ms, row.changed_by = now_ms(), by.get_username()
         row.save()
     return row
+
+
+def _check_size(content: bytes) -> None:
+    if not 0 < len(content) <= SCHEMA_BYTES_MAX:
+        wrong = _("A schema has 1 to %(most)d bytes.")
+        raise ValidationError({"content": wrong % {"most": SCHEMA_BYTES_MAX}})
 
 
 def _check_rules_fit(schema: BodySchema, kind: str, types: tuple[str, ...]) -> None:

@@ -84,12 +84,12 @@ class SchemaUploadPage(FormPage):
         form = SchemaForm(request.POST, request.FILES)
         if not form.is_valid():
             return self.form(_("Upload a schema"), form, status=422)
-        given = form.cleaned_data
-        name = given["name"]
+        name = form.cleaned_data["name"]
+        values = (form.kind, form.cleaned_data["content"], request.user)
         try:
             with audited(request, "body-schema.update", cluster=cluster, target=name) as entry:
-                values = (given["format"], given["content"], request.user)
-                entry.after = stored.save_schema(cluster, name, *values).state
+                saved = stored.save_schema(cluster, name, *values, is_source=form.is_source)
+                entry.after = saved.state
         except (ValidationError, GatewayError) as fault:
             return self.form(_("Upload a schema"), _refused(form, fault), status=422)
         messages.success(request, _("The body schema is saved."))

@@ -1,10 +1,12 @@
 """Copies topics, groups, offsets and delay progress of the master: codes 21, 201, 43 and 45.
 
-A slave asks at once, and then every SYNCHRONIZE_S. Topics and groups are replaced as a whole when
-their data version differs. Consumer offsets are merged (offset_merge.py). The delay progress names
-messages that the master has delivered, so a slave adopts the progress only when its own log has
-reached the end that the master's log had. Compatible with RocketMQ's SlaveSynchronize, which asks
-for topics on port listenPort - 2; a master answers them on listenPort as well.
+A slave asks at once, every SYNCHRONIZE_S, and when its log has messages of a topic that it does not
+know yet: elected without the topic, it would refuse to read and write the topic. Topics and groups
+are replaced as a whole when their data version differs. Consumer offsets are merged
+(offset_merge.py). The delay progress names messages that the master has delivered, so a slave
+adopts the progress only when its own log has reached the end that the master's log had. Compatible
+with RocketMQ's SlaveSynchronize, which asks for topics on port listenPort - 2; a master answers
+them on listenPort as well.
 """
 
 import asyncio
@@ -32,6 +34,8 @@ from core_broker.remoting.command import RemotingCommand
 SYNCHRONIZE_S = 10.0
 #: Pause before the first requests while the master is unknown, seconds.
 SEARCH_S = 0.2
+#: Interval of the search for new topics in the log, seconds.
+WATCH_S = 0.5
 
 log = logging.getLogger(__name__)
 
@@ -77,8 +81,22 @@ class Synchronization:
             if not addr:
                 await asyncio.sleep(SEARCH_S)
                 continue
+            topics = self._ctx.store.topics_on_disk()
             await self.synchronize(addr)
-            await asyncio.sleep(SYNCHRONIZE_S)
+            await self._rest(addr, topics)
+
+    async def _rest(self, addr: str, topics: list[str]) -> None:
+        """Wait SYNCHRONIZE_S, less for another master, or a topic that was not in the log before.
+
+        `topics` are those of the log when the requests began.
+        """
+        end = asyncio.get_running_loop().time() + SYNCHRONIZE_S
+        while asyncio.get_running_loop().time() < end and self._master_addr() == addr:
+            await asyncio.sleep(WATCH_S)
+            seen, topics = set(topics), self._ctx.store.topics_on_disk()
+            # A topic that was unknown before stays unknown: the master has deleted it.
+            if any(self._ctx.topics.get(each) is None for each in topics if each not in seen):
+                return
 
     async def synchronize(self, addr: str) -> None:
         """Ask for all tables once; a table that fails does not prevent the others."""

@@ -135,7 +135,7 @@ async def read_topic(addr: str, topic: str = "T") -> Queues:
 async def read_replica(addr: str, topic: str = "T", timeout_s: float = 120.0) -> Queues:
     """All messages of a topic in a replica, once the replica knows the topic.
 
-    A slave asks its master for topics every ten seconds, and refuses pulls of unknown topics.
+    A slave refuses pulls of a topic until it has asked its master for topics.
     """
     client = RemotingClient(name="reader")
 

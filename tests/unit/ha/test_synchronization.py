@@ -1,5 +1,6 @@
 """Tables of the master on the slave: whole replacement, merged offsets, delayed progress."""
 
+import asyncio
 import os
 import random
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from core_broker.ha import synchronization
 from core_broker.ha.faults import ReplicationRefused
 from core_broker.ha.log_comparison import LogComparison, MasterLog
 from core_broker.ha.synchronization import Synchronization
@@ -25,6 +27,7 @@ from core_broker.state.delay_progress import DelayProgress
 from core_broker.state.groups import GroupTable
 from core_broker.state.topics import TopicTable
 from tests.support.broker_harness import BrokerHarness
+from tests.support.eventually import eventually
 from tests.support.replicas import copy_log
 from tests.support.scripted_peer import ScriptedPeer, ok, refuse
 from tests.support.stores import NOW_MS, Bench
@@ -118,6 +121,34 @@ async def test_topics_and_groups_become_those_of_the_master(pair: Pair) -> None:
     master.topics.remove("Removed", NOW_MS + 1)
     await pair.synchronize()
     assert ctx.topics.get("Removed") is None
+
+
+async def test_a_slave_asks_for_a_new_topic_in_its_log_at_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elected without the topic, it would refuse pulls of acknowledged messages."""
+    monkeypatch.setattr(synchronization, "SYNCHRONIZE_S", 3600.0)
+    master, ctx = pair.master, pair.ctx
+    running = asyncio.create_task(pair.synchronization.run())
+    await eventually(lambda: pair.master.received(RequestCode.GET_ALL_DELAY_OFFSET))
+    master.topics.put(TopicConfig(topic_name="T"), NOW_MS)
+    pair.bench.put_many(1)
+    copy_log(pair.bench.store, ctx.store, random.Random(0))
+    await eventually(lambda: ctx.topics.get("T") is not None)
+    running.cancel()
+
+
+async def test_a_slave_asks_a_new_master_at_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synchronization, "SYNCHRONIZE_S", 3600.0)
+    running = asyncio.create_task(pair.synchronization.run())
+    await eventually(lambda: pair.master.received(RequestCode.GET_ALL_DELAY_OFFSET))
+    async with Master(pair.bench) as other:
+        other.topics.put(TopicConfig(topic_name="Other"), NOW_MS)
+        pair.master = other
+        await eventually(lambda: pair.ctx.topics.get("Other") is not None)
+        running.cancel()
 
 
 async def test_a_table_that_fails_does_not_prevent_the_others(

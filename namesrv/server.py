@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from core_broker.auth.server_access import server_access
 from core_broker.config import NamesrvConfig
 from core_broker.controller.server import Controller
 from core_broker.monitoring.metrics import Family
@@ -14,7 +15,7 @@ from core_broker.monitoring.side_port import SidePort
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.settings_owner import SettingsOwner
 from core_broker.service import Service, monotonic_ms
-from namesrv.access_control import access_control
+from namesrv.demands import demands_of
 from namesrv.kv import load_key_values
 from namesrv.route_processor import RouteProcessor
 from namesrv.routes import RouteTable
@@ -43,7 +44,13 @@ class NameServer:
         routes = RouteProcessor(self.routes, key_values, lambda: self._owner.config, monotonic_ms)
         self._service = Service(config, "namesrv", on_close=self._lost)
         self._service.handlers = {**routes.handlers, **self._settings.handlers}
-        self._access = access_control(config)
+        self._access = server_access(
+            config,
+            Path(config.kv_config_path).parent,
+            "kvConfigPath",
+            demands_of,
+            config.broker_cluster_name,
+        )
         if self._access is not None:
             self._service.handlers |= self._access.handlers
             self._service.admit = self._access.admit
@@ -157,7 +164,6 @@ class NameServer:
         refused = [({"request_code": str(code)}, n) for code, n in self._settings.refused.items()]
         yield Family("rocketmq_namesrv_refused_changes_total", refused)
         if self._access is not None:
-            denied = self._access.refusals.counts.items()
-            yield Family("rocketmq_auth_refusals_total", [({"reason": k}, n) for k, n in denied])
+            yield from self._access.families()
         if self.controller is not None:
             yield from self.controller.families()

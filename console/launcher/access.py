@@ -1,12 +1,12 @@
 """Access control and TLS of a secured home folder: keys, certificates, settings of the programs.
 
-conf/tools.yml    keys of a super user of broker and name server, as RocketMQ's file of this name
+conf/tools.yml    keys of a super user of all servers, as RocketMQ's file of this name
 conf/tls/         certificates (`certificates.py`), and the TLS settings of servers and clients
 conf/client.env   variables for mqadmin and Python clients, written at every start
 conf/clients.txt  settings of clients in other languages, written at every start
 
-Broker and name server use ACL 2.0 and accept only TLS. The other files are made once
-and kept, and the folder stays secured: later starts need no option.
+Broker, name server and controllers use ACL 2.0 and accept only TLS; replicas copy over TLS. The
+other files are made once and kept, and the folder stays secured: later starts need no option.
 """
 
 import json
@@ -37,7 +37,7 @@ SECRET_BYTES: Final = 24
 #: Failed attempts of an account from one address in a minute before the back-off: more than a
 #: client with a wrong key makes at its start, far fewer than a search for a key needs.
 FAILURES_MAX: Final = 20
-#: Settings of both servers, unless the operator sets the variables.
+#: Settings of all servers, unless the operator sets the variables.
 SERVER_DEFAULTS: Final = {
     "ROCKETMQ_TLS_SERVER_MODE": "enforcing",
     "ROCKETMQ_MAX_ACCESS_FAILURES": str(FAILURES_MAX),
@@ -46,8 +46,8 @@ SERVER_DEFAULTS: Final = {
 ROUTE_CODES: Final = "105,106"
 
 TOOLS_FILE: Final = """\
-# Keys of a super user of broker and name server. After a change of the user's password on both
-# (mqadmin updateUser -b ADDRESS), write the new password here, and start Gantry again.
+# Keys of a super user of brokers, name server and controllers. After a change of the password on
+# each of them (mqadmin updateUser -b ADDRESS), write the new password here, and start Gantry again.
 accessKey: {access_key}
 secretKey: {secret_key}
 """
@@ -90,8 +90,8 @@ class Access:
         }
 
     def broker_env(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Settings of the broker. The user exists from the first start on; later starts change no
-        user. The broker registers as the user."""
+        """Settings of a broker. The user exists from the first start on; later starts change no
+        user. The broker signs its requests to name server, controllers and other replicas."""
         keys = {
             "accessKey": self.credentials.access_key,
             "secretKey": self.credentials.secret_key,
@@ -101,13 +101,21 @@ class Access:
             "ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS": json.dumps(keys),
         }
 
+    def replica_env(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Settings of a broker with replicas, beside those of every broker."""
+        return {"ROCKETMQ_HA_TLS_ENABLE": environ.get("ROCKETMQ_HA_TLS_ENABLE", "true")}
+
+    def controller_env(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Settings of a controller. Only the user reaches it; its notices to brokers are signed."""
+        return self.broker_env(environ)
+
     @property
     def client_guide_file(self) -> Path:
         """The settings of clients in other languages, without secrets."""
         return self.home / "conf" / "clients.txt"
 
     def _server_env(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Settings of both servers; the operator's variables take precedence over the defaults."""
+        """Settings of all servers; the operator's variables take precedence over the defaults."""
         user = {
             "username": self.credentials.access_key,
             "password": self.credentials.secret_key,

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str], *, demo: bool = False) -> int:
 async def run(options: Options) -> None:
     watch_without_threads()
     is_wanted = is_secured(options.home) if options.secure is None else options.secure
-    check_replicas(options, is_secured=is_wanted)
+    check_replicas(options)
     ports = choose_ports(options)
     access = open_access(options.home, options.host) if is_wanted else None
     control = await open_demo_control(options, ports)

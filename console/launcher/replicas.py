@@ -7,6 +7,7 @@ another one when the master dies. The first replica has the store of a start wit
 must not run alone on that store afterwards, since another replica may have newer messages.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from console.launcher.errors import EXIT_USAGE, StartError
@@ -23,23 +24,23 @@ def is_replicated(home: Path) -> bool:
     return (home / "store" / IDENTITY).exists()
 
 
-def check_replicas(options: Options, *, is_secured: bool) -> None:
-    """Raise StartError for a start that could lose messages, or would leave a port open."""
+def check_replicas(options: Options) -> None:
+    """Raise StartError for a start that could lose messages."""
     if options.replicas == 1 and is_replicated(options.home):
         raise StartError(
             f"{options.home} was started with --replicas: another replica may have newer messages. "
             "Give --replicas again.",
             EXIT_USAGE,
         )
-    if options.replicas > 1 and is_secured:
-        raise StartError(
-            "--replicas and --secure do not work together: controllers have no access control.",
-            EXIT_USAGE,
-        )
 
 
-def controller_services(options: Options, ports: Ports, host: str, stop_rank: int) -> list[Service]:
-    """Return the controllers; `host` is the address that programs on this machine connect to."""
+def controller_services(
+    options: Options, ports: Ports, host: str, stop_rank: int, access_env: Mapping[str, str]
+) -> list[Service]:
+    """Return the controllers; `host` is the address that programs on this machine connect to.
+
+    `access_env` are the settings of access control and TLS.
+    """
     near = bracketed(host)
     numbered = list(enumerate(ports.controllers))
     env = {
@@ -48,6 +49,7 @@ def controller_services(options: Options, ports: Ports, host: str, stop_rank: in
         "ROCKETMQ_BIND_ADDRESS": options.host,
         "ROCKETMQ_SCAN_NOT_ACTIVE_BROKER_INTERVAL": "1000",
         "ROCKETMQ_SCAN_INACTIVE_MASTER_INTERVAL": "1000",
+        **access_env,
     }
     return [_controller(options, n, p, env, host, stop_rank) for n, p in numbered]
 

@@ -136,7 +136,10 @@ class Plan:
         )
 
     def _controllers(self) -> list[Service]:
-        return controller_services(self._options, self._ports, self._near_host, RANK_CONTROLLER)
+        access_env = self._access.controller_env(os.environ) if self._access else {}
+        return controller_services(
+            self._options, self._ports, self._near_host, RANK_CONTROLLER, access_env
+        )
 
     def _replicas(self) -> list[Service]:
         """Return the replicas besides the broker."""
@@ -167,6 +170,8 @@ class Plan:
             env |= self._access.broker_env(os.environ)
         if self._ports.controllers:
             env |= replica_env(self._ports, self._near_host)
+            if self._access:
+                env |= self._access.replica_env(os.environ)
         controllers = (f"controller-{n}" for n in range(len(self._ports.controllers)))
         return Service(
             name=name,

@@ -17,7 +17,7 @@ from core_broker.auth.acl2.rules import RuleSettings
 from core_broker.auth.acl2.stored import PasswordCipher, decode, encode, is_encrypted
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
-from core_broker.config import AccessSettings, ControllerConfig, encryption_keys
+from core_broker.config import AccessSettings, encryption_keys
 from core_broker.durable_files import replace_file
 from core_broker.errors import ProtocolError, SettingProblem, SettingsError, StoreCorrupt
 from core_broker.remoting.saved_file import SavedFile
@@ -127,7 +127,7 @@ def _first_users(config: AccessSettings) -> Iterator[tuple[str, str]]:
         yield inner
 
 
-def server_credentials(config: AccessSettings | ControllerConfig) -> tuple[str, str] | None:
+def server_credentials(config: AccessSettings) -> tuple[str, str] | None:
     """Return access key and secret key of the server's own requests. Raises SettingsError."""
     text = config.inner_client_authentication_credentials
     if not text:

@@ -21,6 +21,8 @@ from core_broker.remoting.tls_client import ClientTls
 METADATA_TIMEOUT_MS = 1_000
 #: Timeout of a request to the leader, ms: a controller waits up to five seconds for its group.
 REQUEST_TIMEOUT_MS = 6_000
+#: The setting to look at when controllers with access control refuse the broker.
+REFUSED_HINT = " See innerClientAuthenticationCredentials: the controllers need a super user."
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +38,8 @@ class Controllers:
     ) -> None:
         #: Address of the leading controller; "" while unknown.
         self.leader = ""
+        #: Why a controller refused the last search; "" when none did.
+        self._refusal = ""
         self._settings = settings
         self._client = RemotingClient(name="broker-controller", tls=tls, rpc_hooks=rpc_hooks)
         self._beating: dict[str, asyncio.Task[None]] = {}
@@ -48,19 +52,26 @@ class Controllers:
 
     async def find_leader(self) -> str:
         """Ask the controllers who leads; return the leader's address, "" without an answer."""
-        command = RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO)
+        self._refusal = ""
         for addr in self.addresses:
             with suppress(GantryError):
-                answer = await self._client.invoke(addr, command, METADATA_TIMEOUT_MS)
-                if answer.code == ResponseCode.SUCCESS:
-                    found = answer.header(GetMetaDataResponseHeader).controller_leader_address
-                    if found:
-                        if found != self.leader:
-                            log.info("controller %s leads", found)
-                        self.leader = found
-                        return found
+                if found := await self._leader_of(addr):
+                    if found != self.leader:
+                        log.info("controller %s leads", found)
+                    self.leader = found
+                    return found
         self.leader = ""
         return ""
+
+    async def _leader_of(self, addr: str) -> str:
+        """Return the leader's address as a controller knows it; "" for none, and when refused."""
+        command = RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO)
+        answer = await self._client.invoke(addr, command, METADATA_TIMEOUT_MS)
+        if answer.code == ResponseCode.NO_PERMISSION:
+            self._refusal = f"{addr} refuses this broker: {answer.remark}{REFUSED_HINT}"
+        if answer.code != ResponseCode.SUCCESS:
+            return ""
+        return answer.header(GetMetaDataResponseHeader).controller_leader_address or ""
 
     async def ask(self, code: RequestCode, header: Header, body: bytes = b"") -> RemotingCommand:
         """Send a request to the leader; raises TransportError without its answer.
@@ -70,7 +81,8 @@ class Controllers:
         """
         addr = self.leader or await self.find_leader()
         if not addr:
-            raise ConnectFailed(self._settings().controller_addr, "no controller leads")
+            reason = self._refusal or "no controller leads"
+            raise ConnectFailed(self._settings().controller_addr, reason)
         command = RemotingCommand.request(code, header, body)
         try:
             answer = await self._client.invoke(addr, command, REQUEST_TIMEOUT_MS)

@@ -7,9 +7,9 @@ enableControllerInNamesrv=true has the keys of `ControllerKeys` (controller_keys
 
 from dataclasses import dataclass
 
+from core_broker.config.access import AccessSettings
 from core_broker.config.controller_keys import ControllerKeys, below_home
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.config.tls import TlsSettings
 from core_broker.limits import PORT_MAX
 
 #: TCP port of the controller's HTTP side listener.
@@ -17,14 +17,13 @@ CONTROLLER_HTTP_PORT = 5560
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig(ControllerKeys, TlsSettings):
+class ControllerConfig(ControllerKeys, AccessSettings):
     """Every setting of a controller."""
 
     rocketmq_home: str = key("", no_effect="no file below the installation folder is read")
     config_store_path: str = computed(lambda: below_home("controller.properties"))
     scan_not_active_broker_interval: int = key(5_000, low=100, high=600_000)
     config_black_list: str = "configBlackList;configStorePath"
-    inner_client_authentication_credentials: str = key("", is_secret=True)
 
     # Gantry's own.
     bind_address: str = ""  # "": the host of the own peer

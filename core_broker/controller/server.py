@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from core_broker.auth.acl2.demands import Demand, Mode
 from core_broker.auth.acl2.source_addresses import SourceAddresses, listed_addresses, peer_address
+from core_broker.auth.contracts import Request
+from core_broker.auth.server_access import ServerAccess, server_access
 from core_broker.auth.users_file import server_credentials
 from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.controller.changes import Changes
@@ -62,15 +65,16 @@ class Controller:
     ) -> None:
         """Prepare; raises SettingsError for peers, folders and TLS files of no use.
 
-        `admit` is the access control of a name server.
+        `admit` is the access control of a name server; a program has its own.
         """
         self.peers = peers_of(config)
         self.replicas = ReplicasInfo()
         self.member = RaftMember(_member_settings(config, self.peers), self.replicas)
         self.raft_port = 0
         self._is_program = isinstance(config, ControllerConfig)
+        has_secrets = bool(config.authentication_enabled or server_credentials(config))
         self._settings: SettingsOwner[AnyConfig] = owner or SettingsOwner(
-            config, forbidden_keys=FORBIDDEN_KEYS
+            config, forbidden_keys=FORBIDDEN_KEYS, is_private=has_secrets
         )
         self._live = LiveBrokers(monotonic_ms())
         self._role_changes = RoleChanges(
@@ -103,6 +107,10 @@ class Controller:
             RequestCode.GET_CONTROLLER_CONFIG: self._settings.show,
         }
         self._service.admit = admit
+        self._access = _access(config) if self._is_program else None
+        if self._access is not None:
+            self._service.handlers |= self._access.handlers
+            self._service.admit = self._access.admit
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -136,11 +144,13 @@ class Controller:
         return frozenset(self._service.handlers)
 
     async def start(self) -> None:
-        """Read the state, take part in the group, and bind the ports.
+        """Read users and state, take part in the group, and bind the ports.
 
         Raises CannotListen, SettingsError, StoreCorrupt and StoreLocked.
         """
         self.readiness.check("leader", self.leader_problem)
+        if self._access is not None:
+            self._access.load()
         await self._start_member()
         host = self.bind_address
         await self._service.listen("controllerDLegerPeers", host, self.peers.own.port)
@@ -162,6 +172,8 @@ class Controller:
         await self._log_requests.close()
         await self._role_changes.close()
         await self._settings.drain()
+        if self._access is not None:
+            await self._access.drain()
         await self.member.stop()
         await self._service.close_side_port()
         if self.member.failure is not None:
@@ -194,6 +206,7 @@ class Controller:
             },
             "elections": dict(self.changes.elections),
             "failed_notices": self._role_changes.failed,
+            "access_control": self._access.varz() if self._access else None,
             **self._service.varz(),
         }
 
@@ -221,6 +234,8 @@ class Controller:
     def _all_families(self) -> Iterator[Family]:
         yield from self.families()
         yield from self._service.families()
+        if self._access is not None:
+            yield from self._access.families()
 
     def _begin(self, connection: Connection, request: RemotingCommand) -> None:
         self._log_requests.begin(self._service.server, connection, request)
@@ -264,6 +279,18 @@ class Controller:
     def _leader_name(self) -> str | None:
         peer = self.peers.by_number.get(self.member.leader_id or 0)
         return None if peer is None else peer.name
+
+
+def _access(config: AnyConfig) -> ServerAccess | None:
+    """Return the access control of a program; None without authenticationEnabled."""
+    return server_access(
+        config, Path(config.controller_store_path), "controllerStorePath", _super_users_only
+    )
+
+
+def _super_users_only(request: Request, cluster: str, mode: Mode) -> tuple[Demand, ...] | None:
+    """Every code of a controller needs a super user: elections concern all messages."""
+    return None
 
 
 def _address_refusal(allowed: SourceAddresses, host: str) -> str:

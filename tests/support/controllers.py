@@ -8,7 +8,7 @@ import msgspec
 
 from core_broker.config import ControllerConfig
 from core_broker.controller.server import Controller
-from core_broker.remoting.client import RemotingClient
+from core_broker.remoting.client import RemotingClient, RpcHook
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -55,11 +55,11 @@ async def leader_of(controllers: Sequence[Controller]) -> Controller:
 
 
 class ControllerClient:
-    """Sends requests to one controller."""
+    """Sends requests to one controller; `rpc_hooks` may sign them."""
 
-    def __init__(self, addr: str) -> None:
+    def __init__(self, addr: str, rpc_hooks: Sequence[RpcHook] = ()) -> None:
         self.addr = addr
-        self.remoting = RemotingClient(name="test")
+        self.remoting = RemotingClient(name="test", rpc_hooks=rpc_hooks)
 
     async def ask(self, code: int, body: Any = None, /, **fields: object) -> RemotingCommand:
         """Send a request with fields under their Java names; True is written as Java does."""

@@ -5,7 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,15 +20,18 @@ from core_broker.client import (
     Message,
     Producer,
     PullStatus,
+    SendStatus,
     TopicConfig,
 )
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.topics import TRACE_TOPIC
-from tests.up.api import Api, require_spark
+from tests.support.eventually import eventually
+from tests.up.api import DEADLINE_S, POLL_S, Api, require_spark
 from tests.up.gantry import ROOT, Gantry, clean_environment
 from trace.hooks import TraceHook
 
 TOPIC = "Secured"
+SEND_MS_MAX = 30_000
 SECRET_LINE = r"^  secret key +(\S+)"
 
 pytestmark = pytest.mark.timeout(400)
@@ -213,6 +218,78 @@ def test_the_trace_job_reads_the_broker(secured: Secured) -> None:
     assert ended["state"] == "succeeded", ended
     assert ended["done"] >= 1, ended
     assert not [*(secured.home / "run").glob("credentials-*")]
+
+
+def test_secured_replicas_go_on_without_their_master(tmp_path: Path) -> None:
+    """Replicas, controllers and console sign; the log is copied over TLS."""
+    with Gantry(tmp_path, "--secure", "--replicas=3", "--no-worker") as gantry:
+        secured = Secured(gantry, tmp_path)
+        controllers = re.findall(r"^  controller +([^ ,]+:\d+)", gantry.text, re.M)
+        assert len(controllers) == 3
+        for addr in controllers:
+            asyncio.run(refused_by_controller(secured, addr))
+        whole_set(Api(secured.url, tmp_path))
+        asyncio.run(eventually(lambda: sent(secured, b"before"), DEADLINE_S))
+        port = secured.broker_addr.rpartition(":")[2]
+        (master,) = [
+            each for each in gantry.programs if each.environ().get("ROCKETMQ_LISTEN_PORT") == port
+        ]
+        master.kill()
+        gantry.until(r"\[replica-[23]\] .*This broker is the master of broker-a in epoch")
+        gantry.until(r"\[broker\] .*This broker is a slave of")
+        asyncio.run(eventually(lambda: sent(secured, b"after"), DEADLINE_S))
+        bodies = asyncio.run(eventually(lambda: stored(secured), DEADLINE_S))
+        assert bodies >= {b"before", b"after"}
+        assert gantry.end() == 0, gantry.text
+        assert gantry.left_running() == []
+
+
+async def refused_by_controller(secured: Secured, addr: str) -> None:
+    """Without the keys nobody asks a controller; without TLS nobody reaches it."""
+    async with secured.admin() as unsigned:
+        with pytest.raises(RequestRefused):
+            await unsigned.controller_metadata([addr])
+        with pytest.raises(RequestRefused):
+            await unsigned.update_controller_config(addr, {"electMasterMaxRetryCount": "9"})
+    async with AdminClient(secured.namesrv_addr, rpc_hooks=[secured.keys]) as plain:
+        with pytest.raises(GantryError):
+            await plain.controller_metadata([addr])
+
+
+def whole_set(api: Api) -> None:
+    """Wait until the console shows three replicas in sync, and controllers that answer."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        (found,) = api.request("replica-sets")["items"]
+        if [each["in_sync"] for each in found["replicas"]] == [True] * 3:
+            break
+        assert time.monotonic() < deadline, found
+        time.sleep(POLL_S)
+    (group,) = api.request("controllers")["items"]
+    roles = sorted(each["role"] for each in group["controllers"])
+    assert roles == ["follower", "follower", "leader"]
+
+
+async def sent(secured: Secured, body: bytes) -> bool:
+    """Send a message of the printed user; False when not every replica has it."""
+    producer = Producer("senders", secured.namesrv_addr, rpc_hooks=[secured.keys], tls=secured.tls)
+    with suppress(GantryError):
+        async with producer:
+            result = await producer.send(Message(TOPIC, body), timeout_ms=SEND_MS_MAX)
+            return result.status is SendStatus.SEND_OK
+    return False
+
+
+async def stored(secured: Secured) -> set[bytes]:
+    """The bodies of the topic at the new master; empty while the name server has the old one."""
+    with suppress(GantryError):
+        async with secured.admin(secured.keys) as admin:
+            route = await admin.topic_route(TOPIC)
+            addr = route.broker_datas[0].broker_addrs.get(0, secured.broker_addr)
+            queues = route.queue_datas[0].read_queue_nums if addr != secured.broker_addr else 0
+            pulled = [await admin.pull(addr, TOPIC, queue, 0, 32) for queue in range(queues)]
+            return {message.body for each in pulled for message in each.messages}
+    return set()
 
 
 def test_no_secure_opens_the_cluster_for_one_start(home: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core_broker.config.addresses import local_address
 from core_broker.errors import SettingsError
 from core_broker.ha.admission import allowed_addresses, refusal
 from tests.support.stores import store_config
@@ -27,6 +28,17 @@ def test_only_this_machine_with_access_control(tmp_path: Path, settings: dict[st
     assert allows(tmp_path, "127.0.0.1", **settings)
     assert allows(tmp_path, "::1", **settings)
     assert allows(tmp_path, "10.0.0.5", ha_allowed_addresses="10.0.0.0/8", **settings)
+
+
+def test_this_machine_under_its_other_addresses(tmp_path: Path) -> None:
+    """A replica connects to the address that the master has registered."""
+    secured = {"authentication_enabled": True}
+    assert allows(tmp_path, local_address(), **secured)
+    assert allows(tmp_path, "198.51.100.7", bind_address="198.51.100.7", **secured)
+    assert allows(tmp_path, "198.51.100.8", ha_bind_address="198.51.100.8", **secured)
+    for bound in ("0.0.0.0", "::", "localhost"):
+        assert not allows(tmp_path, "198.51.100.7", bind_address=bound, **secured)
+    assert not allows(tmp_path, "198.51.100.7", broker_ip2="198.51.100.7", **secured)
 
 
 def test_enforced_certificates_of_slaves_replace_the_list(tmp_path: Path) -> None:

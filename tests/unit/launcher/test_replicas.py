@@ -1,10 +1,12 @@
 """`up --replicas`: controllers and replicas, their ports, settings and order."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from console.launcher.access import Access, open_access
 from console.launcher.errors import EXIT_USAGE, StartError
 from console.launcher.main import introduction
 from console.launcher.options import Options, parse_options
@@ -28,8 +30,9 @@ def options(tmp_path: Path) -> Options:
     )
 
 
-def planned(options: Options, ports: Ports) -> dict[str, Service]:
-    return {each.name: each for each in Plan(options, ports, NOWHERE).services(set_up=False)}
+def planned(options: Options, ports: Ports, access: Access | None = None) -> dict[str, Service]:
+    plan = Plan(options, ports, NOWHERE, access)
+    return {each.name: each for each in plan.services(set_up=False)}
 
 
 def replicated(home: Path) -> None:
@@ -91,17 +94,26 @@ def test_every_listener_is_printed(options: Options) -> None:
 
 def test_a_replica_does_not_run_alone(options: Options) -> None:
     alone = replace(options, replicas=1)
-    check_replicas(alone, is_secured=False)
+    check_replicas(alone)
     replicated(options.home)
-    check_replicas(options, is_secured=False)
+    check_replicas(options)
     with pytest.raises(StartError, match="--replicas again") as caught:
-        check_replicas(alone, is_secured=False)
+        check_replicas(alone)
     assert caught.value.exit_code == EXIT_USAGE
 
 
-def test_controllers_of_a_secured_folder_are_refused(options: Options) -> None:
-    with pytest.raises(StartError, match="--secure"):
-        check_replicas(options, is_secured=True)
+def test_replicas_of_a_secured_folder_sign_and_speak_tls(options: Options) -> None:
+    (options.home / "conf").mkdir()
+    access = open_access(options.home, options.host)
+    services = planned(options, choose_ports(options), access)
+    for name in ("broker", "replica-2", "replica-3", "controller-0", "controller-2"):
+        env = services[name].env
+        assert env["ROCKETMQ_AUTHENTICATION_ENABLED"] == "true", name
+        assert env["ROCKETMQ_TLS_SERVER_MODE"] == "enforcing", name
+        keys = json.loads(env["ROCKETMQ_INNER_CLIENT_AUTHENTICATION_CREDENTIALS"])
+        assert keys["secretKey"] == access.credentials.secret_key, name
+    for name in ("broker", "replica-2", "replica-3"):
+        assert services[name].env["ROCKETMQ_HA_TLS_ENABLE"] == "true", name
 
 
 @pytest.mark.parametrize("number", ["0", "6", "x"])

@@ -52,9 +52,13 @@ tls.server.mode=enforcing
 tls.server.certPath=/etc/gantry/tls/tls.crt
 tls.server.keyPath=/etc/gantry/tls/tls.key
 tls.enable=true
+tls.client.authServer=true
 tls.client.trustCertPath=/etc/gantry/tls/ca.crt
+{{- if eq .part "broker" }}
+haTlsEnable=true
 {{- end }}
-{{- if and .root.Values.acl.existingSecret (ne .part "controller") }}
+{{- end }}
+{{- if .root.Values.acl.existingSecret }}
 authenticationEnabled=true
 authorizationEnabled=true
 {{- end }}

@@ -1,12 +1,14 @@
-"""Access control of a name server: users of its own, and a gate before every handler.
+"""Access control of a name server or a controller: users of its own, a gate before every handler.
 
-The users and lists are those of ACL 2.0, in `auth.json` beside kvConfigPath. Without
-authenticationEnabled there is no gate.
+The users and lists are those of ACL 2.0, in a file `auth.json`. Without authenticationEnabled there
+is no gate.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from core_broker.auth.acl2.demands import DemandsOf
 from core_broker.auth.acl2.rules import RuleSettings
 from core_broker.auth.back_off import BackOff
 from core_broker.auth.contracts import Request
@@ -20,17 +22,28 @@ from core_broker.auth.users_file import (
     setting_problem,
 )
 from core_broker.auth.users_processor import user_handlers
-from core_broker.config import NamesrvConfig
+from core_broker.config import AccessSettings
+from core_broker.monitoring.metrics import Family
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch
-from namesrv.demands import demands_of
 
 
-class AccessControl:
-    """The gate of a name server, its users, and the handlers of the codes 3001 to 3010."""
+class ServerAccess:
+    """The gate of a server, its users, and the handlers of the codes 3001 to 3010.
 
-    def __init__(self, config: NamesrvConfig) -> None:
+    The users are in `folder`, which comes from the setting `folder_key`. `demands_of` has the
+    permissions that the server's codes need, on resources of `cluster`.
+    """
+
+    def __init__(
+        self,
+        config: AccessSettings,
+        folder: Path,
+        folder_key: str,
+        demands_of: DemandsOf,
+        cluster: str = "",
+    ) -> None:
         """Raise SettingsError for settings of no use; refuse all requests until `load`."""
         self.refusals = RefusalLog()
         observers: list[Observer] = [self.refusals]
@@ -39,8 +52,9 @@ class AccessControl:
                 BackOff(config.max_access_failures, config.max_access_back_off_seconds)
             )
         self._gate = Gate(tuple(observers))
-        path = Path(config.kv_config_path).parent / USERS_FILE
-        self._users = UsersFile(config, path, _rule_settings(config), self._gate)
+        self._folder_key = folder_key
+        rules = _rule_settings(config, demands_of, cluster)
+        self._users = UsersFile(config, folder / USERS_FILE, rules, self._gate)
         self.handlers: dict[int, Dispatch] = user_handlers(
             self._users.owner,
             self._users.file,
@@ -56,7 +70,7 @@ class AccessControl:
             path = str(self._users.file.path)
             reason = error.strerror or str(error)
             raise setting_problem(
-                "kvConfigPath", path, f"a folder with a usable {USERS_FILE} ({reason})"
+                self._folder_key, path, f"a folder with a usable {USERS_FILE} ({reason})"
             ) from None
 
     def admit(self, connection: Connection, request: RemotingCommand) -> None:
@@ -74,19 +88,32 @@ class AccessControl:
             "refused": dict(self.refusals.counts),
         }
 
+    def families(self) -> Iterator[Family]:
+        """Yield the metrics of refused requests."""
+        denied = self.refusals.counts.items()
+        yield Family("rocketmq_auth_refusals_total", [({"reason": k}, n) for k, n in denied])
 
-def access_control(config: NamesrvConfig) -> AccessControl | None:
-    """Return the access control of a name server, None without authenticationEnabled.
+
+def server_access(
+    config: AccessSettings,
+    folder: Path,
+    folder_key: str,
+    demands_of: DemandsOf,
+    cluster: str = "",
+) -> ServerAccess | None:
+    """Return the access control of a server, None without authenticationEnabled.
 
     Raises SettingsError.
     """
     check_switches(config)
-    return AccessControl(config) if config.authentication_enabled else None
+    if not config.authentication_enabled:
+        return None
+    return ServerAccess(config, folder, folder_key, demands_of, cluster)
 
 
-def _rule_settings(config: NamesrvConfig) -> RuleSettings:
+def _rule_settings(config: AccessSettings, demands_of: DemandsOf, cluster: str) -> RuleSettings:
     return RuleSettings(
-        cluster=config.broker_cluster_name,
+        cluster=cluster,
         is_authorizing=config.authorization_enabled,
         authentication_whitelist=codes_of(
             "authenticationWhitelist", config.authentication_whitelist

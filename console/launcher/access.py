@@ -13,7 +13,7 @@ import json
 import secrets
 import shlex
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -103,11 +103,26 @@ class Access:
 
     def replica_env(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Settings of a broker with replicas, beside those of every broker."""
-        return {"ROCKETMQ_HA_TLS_ENABLE": environ.get("ROCKETMQ_HA_TLS_ENABLE", "true")}
+        switches = ("ROCKETMQ_HA_TLS_ENABLE", "ROCKETMQ_HA_TLS_NEED_CLIENT_AUTH")
+        return self._peer_env(environ, switches)
 
     def controller_env(self, environ: Mapping[str, str]) -> dict[str, str]:
         """Settings of a controller. Only the user reaches it; its notices to brokers are signed."""
-        return self.broker_env(environ)
+        switches = ("ROCKETMQ_RAFT_TLS_NEED_CLIENT_AUTH",)
+        return {**self.broker_env(environ), **self._peer_env(environ, switches)}
+
+    def _peer_env(self, environ: Mapping[str, str], switches: Iterable[str]) -> dict[str, str]:
+        """Settings by which replicas and controllers know each other: one certificate."""
+        folder = self.home / "conf" / "tls"
+        files = {
+            "ROCKETMQ_TLS_SERVER_TRUST_CERT_PATH": str(folder / "replica.pem"),
+            "ROCKETMQ_TLS_CLIENT_CERT_PATH": str(folder / "replica.pem"),
+            "ROCKETMQ_TLS_CLIENT_KEY_PATH": str(folder / "replica.key"),
+        }
+        return {
+            name: environ.get(name, value)
+            for name, value in (files | dict.fromkeys(switches, "true")).items()
+        }
 
     @property
     def client_guide_file(self) -> Path:
@@ -164,13 +179,14 @@ def is_secured(home: Path) -> bool:
 def open_access(home: Path, host: str) -> Access:
     """Read the files of the folder; make the missing files. Raises StartError."""
     # Imported here, because OpenSSL and the client library would delay every other start.
-    from console.launcher.certificates import ensure_certificates
+    from console.launcher.certificates import ensure_certificates, ensure_replica_certificate
     from core_broker.client import Credentials
 
     folder = home / "conf" / "tls"
     try:
         folder.mkdir(exist_ok=True)
         ensure_certificates(folder, server_names(host), datetime.now(UTC))
+        ensure_replica_certificate(folder, datetime.now(UTC))
         _write_tls_settings(folder)
         is_new = not is_secured(home)
         if is_new:

@@ -1,7 +1,9 @@
 """The certificate authority of a home folder, and the certificate of its servers.
 
 ca.pem, ca.key          the authority, made once; clients trust ca.pem
-server.pem, server.key  certificate of name server and broker
+server.pem, server.key  certificate of name server, brokers and controllers
+replica.pem, replica.key  certificate of replicas and controllers as clients of each other; signed
+                        by itself, and trusted by their ports for copies and for Raft only
 
 PEM files with P-256 keys in PKCS#8, which Java needs; the keys are not encrypted, and readable by
 the owner only. A certificate of the authority is renewed RENEWAL_DAYS before its end, or when it
@@ -30,7 +32,7 @@ from core_broker.durable_files import replace_file
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 825
-#: Days before the end of validity at which the next start renews the server's certificate.
+#: Days before the end of validity at which the next start renews a certificate.
 RENEWAL_DAYS: Final = 60
 #: Certificates are valid from the day before, for peers whose clock is behind.
 _CLOCK_SKEW: Final = timedelta(days=1)
@@ -49,6 +51,32 @@ def authority_files(folder: Path) -> Files:
 
 def server_files(folder: Path) -> Files:
     return Files(folder / "server.pem", folder / "server.key")
+
+
+def replica_files(folder: Path) -> Files:
+    return Files(folder / "replica.pem", folder / "replica.key")
+
+
+def ensure_replica_certificate(folder: Path, now: datetime) -> None:
+    """Make the certificate of replicas, unless one is valid for a while.
+
+    Raises OSError, and ValueError for a damaged file.
+    """
+    files = replica_files(folder)
+    if files.cert.exists() and files.key.exists():
+        cert = x509.load_pem_x509_certificate(files.cert.read_bytes())
+        is_pair = cert.public_key() == _key(files.key).public_key()
+        if is_pair and cert.not_valid_after_utc - now > timedelta(days=RENEWAL_DAYS):
+            return
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"Gantry replicas {secrets.token_hex(4)}")
+    draft = (
+        _draft(name, name, key.public_key(), now, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_usage(is_authority=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+    )
+    _write(files, draft.sign(key, hashes.SHA256()), key)
 
 
 def ensure_certificates(folder: Path, names: Collection[str], now: datetime) -> None:

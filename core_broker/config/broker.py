@@ -57,6 +57,7 @@ class BrokerConfig(AccessSettings):
     ha_bind_address: str = ""  # Gantry's own; "": bindAddress
     ha_allowed_addresses: str = ""  # Gantry's own; "": see ha/admission.py
     ha_tls_enable: bool = False  # Gantry's own: a slave copies over TLS
+    ha_tls_need_client_auth: bool = False  # Gantry's own: a master asks slaves for certificates
     bind_address: str = "0.0.0.0"  # noqa: S104 - other machines connect to a broker
     http_port: int = key(BROKER_HTTP_PORT, low=-1, high=PORT_MAX)  # Gantry's own; -1: off
     metrics_token_file: str = ""  # Gantry's own; "": only this machine reads metrics

@@ -38,3 +38,4 @@ class ControllerKeys:
     controller_raft_peers: str = key("", important=True)  # "": each peer's port + 1
     controller_allowed_addresses: str = ""  # "": everybody
     raft_allowed_addresses: str = ""  # "": the hosts of the peers
+    raft_tls_need_client_auth: bool = False

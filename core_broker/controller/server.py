@@ -314,7 +314,9 @@ def _member_settings(config: AnyConfig, peers: Peers) -> MemberSettings:
             allowed_peers=listed_addresses(
                 "raftAllowedAddresses", config.raft_allowed_addresses
             ).texts,
-            server_tls=ServerTls(config, "raft"),
+            server_tls=ServerTls(
+                config, "raft", needs_certificates=config.raft_tls_need_client_auth
+            ),
             client_tls=_client_tls(config),
         )
     except ValueError as error:
@@ -347,5 +349,6 @@ def _signatures(config: AnyConfig) -> list[RpcHook]:
 
 
 def _client_tls(config: AnyConfig) -> ClientTls | None:
-    is_used = config.tls_enable or config.tls_server_mode == "enforcing"
+    is_enforced = config.tls_server_mode == "enforcing" or config.raft_tls_need_client_auth
+    is_used = config.tls_enable or is_enforced
     return ClientTls.of(config) if is_used else None

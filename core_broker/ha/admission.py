@@ -4,7 +4,7 @@ A slave reads every message of the broker, and its acknowledgements count for SY
 `haAllowedAddresses` lists addresses and CIDR blocks, separated by ";". The empty list allows all
 peers, as RocketMQ does; with access control (aclEnable or authenticationEnabled) or with TLS
 enforced, the empty list allows peers on the same machine only, unless every slave must have a
-certificate.
+certificate (haTlsNeedClientAuth, or tls.server.need.client.auth).
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,9 @@ def allowed_addresses(config: BrokerConfig) -> SourceAddresses:
     listed = listed_addresses("haAllowedAddresses", config.ha_allowed_addresses)
     is_enforced = config.tls_server_mode == "enforcing"
     is_guarded = config.acl_enable or config.authentication_enabled or is_enforced
-    is_certified = is_enforced and config.tls_server_need_client_auth == "require"
+    is_certified = config.ha_tls_need_client_auth or (
+        is_enforced and config.tls_server_need_client_auth == "require"
+    )
     if not listed.texts and is_guarded and not is_certified:
         return SourceAddresses((*_LOOPBACK, *_own_addresses(config)))
     return listed

@@ -47,7 +47,8 @@ class ReplicationMaster:
     """Sends the log to slaves, and counts their acknowledgements. Event loop only.
 
     The port accepts slaves with and without TLS, as tls.server.mode says; slaves of RocketMQ speak
-    no TLS. Raises SettingsError for an invalid haAllowedAddresses and for TLS files of no use.
+    no TLS. With haTlsNeedClientAuth every slave has a certificate. Raises SettingsError for an
+    invalid haAllowedAddresses and for TLS files of no use.
     """
 
     def __init__(self, store: MessageStore, settings: Callable[[], BrokerConfig]) -> None:
@@ -63,7 +64,9 @@ class ReplicationMaster:
         self._waits = WaitingSends()
         self._faults = FrameFaultLog("replication", faults="of faults of slaves")
         self._server: Ports | None = None
-        self._tls = ServerTls(settings(), "replication")
+        self._tls = ServerTls(
+            settings(), "replication", needs_certificates=settings().ha_tls_need_client_auth
+        )
         #: Connections that were closed before their protocol began.
         self._counters = Counters()
         self._timer: asyncio.TimerHandle | None = None

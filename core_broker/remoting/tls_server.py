@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core_broker.config.tls import TlsInForce, TlsServerMode, TlsSettings, tls_in_force
@@ -51,12 +51,16 @@ class _Loaded:
 class ServerTls:
     """The TLS settings and the certificate of one server. Event loop only.
 
-    The constructor reads the files, and raises SettingsError for files that cannot be used.
+    The constructor reads the files, and raises SettingsError for files that cannot be used. A port
+    that `needs_certificates` of its peers speaks TLS only, whatever mode the settings have.
     """
 
-    def __init__(self, settings: TlsSettings, name: str) -> None:
-        self.mode: TlsServerMode = settings.tls_server_mode
+    def __init__(
+        self, settings: TlsSettings, name: str, *, needs_certificates: bool = False
+    ) -> None:
+        self.mode: TlsServerMode = "enforcing" if needs_certificates else settings.tls_server_mode
         self.name = name
+        self._needs_certificates = needs_certificates
         #: Successful and failed reloads, and the reason of the last failure, "" after a success.
         self.reloads = 0
         self.reload_failures = 0
@@ -122,6 +126,13 @@ class ServerTls:
 
     def _read(self) -> _Loaded:
         in_force = tls_in_force(self._settings)
+        if self._needs_certificates:
+            certified = replace(
+                in_force.settings,
+                tls_server_need_client_auth="require",
+                tls_server_auth_client=True,
+            )
+            in_force = replace(in_force, settings=certified)
         settings = in_force.settings
         cert, key = settings.tls_server_cert_path, settings.tls_server_key_path
         paths = (settings.tls_config_file, cert, key, settings.tls_server_trust_cert_path)

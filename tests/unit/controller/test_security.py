@@ -31,7 +31,6 @@ from tests.support.controllers import (
 )
 from tests.support.eventually import eventually
 
-
 INNER = '{"accessKey":"admin","secretKey":"12345678"}'
 
 
@@ -78,6 +77,36 @@ async def test_a_group_with_certificates(tmp_path: Path) -> None:
         without = ClientTls(trust_cert_path=authority.pair.cert)
         with pytest.raises(TransportError):
             await metadata(addr, without)
+    finally:
+        for one in started:
+            await one.stop()
+
+
+async def test_raft_asks_for_certificates_and_the_other_port_does_not(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    pair = authority.issue("controller")
+    files: dict[str, Any] = {
+        "tls_server_mode": "permissive",
+        "tls_server_cert_path": pair.cert,
+        "tls_server_key_path": pair.key,
+        "tls_server_trust_cert_path": authority.pair.cert,
+        "tls_client_cert_path": pair.cert,
+        "tls_client_key_path": pair.key,
+        "tls_client_auth_server": True,
+        "tls_client_trust_cert_path": authority.pair.cert,
+        "raft_tls_need_client_auth": True,
+    }
+    started = [Controller(config) for config in controller_configs(tmp_path, 3, **files)]
+    without = ClientTls(trust_cert_path=authority.pair.cert)
+    try:
+        for one in started:
+            await one.start()
+        leader = await leader_of(started)
+        assert await metadata(leader.peers.own.address) == 0
+        assert await metadata(leader.peers.own.address, without) == 0
+        for tls in (without, None):
+            with pytest.raises(TransportError):
+                await metadata(f"127.0.0.1:{leader.raft_port}", tls)
     finally:
         for one in started:
             await one.stop()

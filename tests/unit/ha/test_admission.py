@@ -45,6 +45,8 @@ def test_enforced_certificates_of_slaves_replace_the_list(tmp_path: Path) -> Non
     required = {"tls_server_need_client_auth": "require", "authentication_enabled": True}
     assert allows(tmp_path, "10.0.0.5", tls_server_mode="enforcing", **required)
     assert not allows(tmp_path, "10.0.0.5", tls_server_mode="permissive", **required)
+    own = {"ha_tls_need_client_auth": True, "authentication_enabled": True}
+    assert allows(tmp_path, "10.0.0.5", tls_server_mode="permissive", **own)
 
 
 def test_addresses_and_blocks(tmp_path: Path) -> None:

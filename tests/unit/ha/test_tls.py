@@ -179,6 +179,27 @@ async def test_certificates_of_strangers_are_refused(
         assert not master.slaves
 
 
+async def test_only_the_replication_port_asks_for_certificates(
+    tmp_path: Path, authority: Authority
+) -> None:
+    """Whatever mode and certificates the broker's other ports ask for."""
+    needed = of_server(
+        authority,
+        "permissive",
+        ha_tls_need_client_auth=True,
+        tls_server_trust_cert_path=authority.pair.cert,
+    )
+    pair = authority.issue("slave")
+    own = {"tls_client_cert_path": pair.cert, "tls_client_key_path": pair.key}
+    async with master_with(tmp_path, **needed) as master:
+        for number, settings in enumerate((of_client(authority), {})):
+            async with slave_with(tmp_path / str(number), master, **settings) as (slave, client):
+                await eventually(partial(refused_once_more, master, client), WAIT_S)
+                assert slave.store.replica.is_empty
+        async with slave_with(tmp_path, master, **of_client(authority, **own)) as (slave, _):
+            await copied(master, slave)
+
+
 async def test_a_master_of_another_address_is_refused(tmp_path: Path, authority: Authority) -> None:
     pair = authority.issue("elsewhere", names="IP:192.0.2.1,DNS:elsewhere.example")
     files = {"tls_server_cert_path": pair.cert, "tls_server_key_path": pair.key}

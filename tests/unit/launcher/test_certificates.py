@@ -14,6 +14,8 @@ from console.launcher.certificates import (
     SERVER_DAYS,
     authority_files,
     ensure_certificates,
+    ensure_replica_certificate,
+    replica_files,
     server_files,
 )
 from tests.support.certificates import Authority
@@ -43,9 +45,31 @@ def test_clients_that_trust_the_authority_accept_the_server(tmp_path: Path) -> N
         openssl(*other, str(server.cert))
 
 
+def test_replicas_accept_their_certificate_and_no_other(tmp_path: Path) -> None:
+    ensure_certificates(tmp_path, NAMES, NOW)
+    ensure_replica_certificate(tmp_path, NOW)
+    own = replica_files(tmp_path)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(own.cert, own.key)
+    trusted = ("verify", "-purpose", "sslclient", "-CAfile", str(own.cert))
+    openssl(*trusted, str(own.cert))
+    for stranger in (server_files(tmp_path), authority_files(tmp_path)):
+        with pytest.raises(subprocess.CalledProcessError):
+            openssl(*trusted, str(stranger.cert))
+
+
+def test_the_certificate_of_replicas_is_renewed_before_its_end(tmp_path: Path) -> None:
+    ensure_replica_certificate(tmp_path, NOW)
+    before = contents(tmp_path)
+    ensure_replica_certificate(tmp_path, NOW + timedelta(days=AUTHORITY_DAYS - RENEWAL_DAYS - 1))
+    assert contents(tmp_path) == before
+    ensure_replica_certificate(tmp_path, NOW + timedelta(days=AUTHORITY_DAYS - RENEWAL_DAYS + 1))
+    assert contents(tmp_path) != before
+
+
 def test_keys_are_private_and_of_a_form_that_java_reads(tmp_path: Path) -> None:
     ensure_certificates(tmp_path, NAMES, NOW)
-    for files in (server_files(tmp_path), authority_files(tmp_path)):
+    ensure_replica_certificate(tmp_path, NOW)
+    for files in (server_files(tmp_path), authority_files(tmp_path), replica_files(tmp_path)):
         assert files.key.stat().st_mode & 0o777 == 0o600
         assert files.key.read_text().startswith("-----BEGIN PRIVATE KEY-----")
 

@@ -114,6 +114,8 @@ def test_replicas_of_a_secured_folder_sign_and_speak_tls(options: Options) -> No
         assert keys["secretKey"] == access.credentials.secret_key, name
     for name in ("broker", "replica-2", "replica-3"):
         assert services[name].env["ROCKETMQ_HA_TLS_ENABLE"] == "true", name
+        assert services[name].env["ROCKETMQ_HA_TLS_NEED_CLIENT_AUTH"] == "true", name
+    assert services["controller-1"].env["ROCKETMQ_RAFT_TLS_NEED_CLIENT_AUTH"] == "true"
 
 
 @pytest.mark.parametrize("number", ["0", "6", "x"])

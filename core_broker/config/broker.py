@@ -230,6 +230,7 @@ class BrokerConfig(AccessSettings):
     d_leger_group: str = key("", important=True)  # "": brokerName
     d_leger_peers: str = key("", important=True)  # n0-host:port;n1-host:port;…
     d_leger_self_id: str = key("", important=True)
+    d_leger_tls_enable: bool = False  # Gantry's own: members connect to each other over TLS
     store_path_d_ledger_commit_log: str = ""  # "": dledger-<dLegerSelfId>/data
 
     # Access control.

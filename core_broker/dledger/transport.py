@@ -9,6 +9,7 @@ DLedgerRpcNettyService of DLedger 0.3.1.2.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -31,6 +32,8 @@ from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.server import RemotingServer
+from core_broker.remoting.tls_client import ClientTls
+from core_broker.remoting.tls_server import ServerTls
 
 #: Time for an answer, and for a connection, ms: DLedger's.
 TIMEOUT_MS = 3_000
@@ -54,16 +57,18 @@ class Transport:
     ) -> None:
         """Prepare; `lost` is called with a leader whose connection is gone.
 
-        Raises SettingsError for an invalid haAllowedAddresses.
+        Raises SettingsError for an invalid haAllowedAddresses, and for TLS files of no use.
         """
         self._group = group
         self._config = config
         self._serve = serve
         self._lost = lost
-        self._client = RemotingClient(name="dledger-peer", connect_timeout_ms=TIMEOUT_MS)
+        tls = ClientTls.of(config) if config.d_leger_tls_enable else None
+        self._client = RemotingClient(name="dledger-peer", connect_timeout_ms=TIMEOUT_MS, tls=tls)
         self._server = RemotingServer(
             self._dispatch,
             name="dledger",
+            tls=_port_tls(config),
             limits=Limits(idle_close_s=IDLE_CLOSE_S, connections_max=CONNECTIONS_MAX),
             on_close=self._closed,
             refusal=partial(refusal, allowed_addresses(config)),
@@ -136,3 +141,13 @@ class Transport:
         leader = self._leaders.pop(connection, None)
         if leader is not None:
             self._lost(leader)
+
+
+def _port_tls(config: BrokerConfig) -> ServerTls:
+    """Return the TLS of the port, which enforces TLS with dLegerTlsEnable only.
+
+    Members of RocketMQ speak no TLS.
+    """
+    if config.tls_server_mode == "enforcing" and not config.d_leger_tls_enable:
+        config = replace(config, tls_server_mode="permissive")
+    return ServerTls(config, "dledger")

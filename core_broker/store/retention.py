@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from core_broker.config import BrokerConfig
@@ -250,10 +251,8 @@ class Retention:
             self._next_check_ms = 0
         self._to_unlink.extend(self._index.forget_before(self._log.min_offset))
         self._to_trim = list(self._queues)
-        try:
-            self._epochs.expire(self._log.min_offset)
-        except OSError as error:
-            _report(error)  # the next deletion tries again
+        # Before the files, which later ticks delete; after a failure the next deletion tries again.
+        self._executor.submit(partial(self._epochs.expire, self._log.min_offset), _report)
 
 
 def _report(error: Exception | None) -> None:

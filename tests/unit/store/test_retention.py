@@ -112,6 +112,33 @@ def test_epochs_follow_the_log() -> None:
     assert again.store.epochs.cache.starts == store.epochs.cache.starts
 
 
+def test_epochs_are_written_by_the_io_thread_before_files_are_deleted() -> None:
+    """A write of the event loop would wait for the disk."""
+    files = Disk()
+    bench = filled(files)
+    store, upkeep = bench.store, bench.executors["store-upkeep"]
+    for epoch, start in ((1, 0), (2, 100), (3, 2 * SEGMENT_BYTES)):
+        assert store.epochs.begin(epoch, start)
+    before = store.epochs.cache.starts
+    files.share = 0.86
+    bench.now_ms += 61_000
+    store.tick(bench.now_ms)
+    assert upkeep.step()  # usage of the disk, decision
+    assert store.min_offset_physical > 2 * SEGMENT_BYTES
+    assert store.epochs.cache.starts == before
+    assert store.epochs.begin(4, store.max_offset_physical)
+    store.tick(bench.now_ms + 100)
+    assert upkeep.step()
+    assert [each[0] for each in store.epochs.cache.starts] == [3, 4]
+    assert files.exists(ROOT / "commitlog" / f"{0:020d}")
+    bench.tick(60_000)
+    assert not files.exists(ROOT / "commitlog" / f"{0:020d}")
+    bench.store.close()
+    again = opened(files)
+    assert [each[0] for each in again.store.epochs.cache.starts] == [3, 4]
+    again.store.close()
+
+
 def test_queues_and_index_follow_the_log() -> None:
     files = Disk()
     bench = filled(files)

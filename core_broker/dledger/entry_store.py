@@ -2,7 +2,7 @@
 
 from core_broker.dledger.codes import DLedgerCode
 from core_broker.dledger.messages import Entry
-from core_broker.dledger.model import EntriesGone, LogRefused
+from core_broker.dledger.model import NOTHING, EntriesGone, LogRefused
 from core_broker.errors import StoreCorrupt, StoreReadOnly
 from core_broker.message.layout import INT
 from core_broker.message.record_layout import (
@@ -54,8 +54,8 @@ class EntryStore:
         return self._entries.end_term
 
     def term_at(self, index: int) -> int:
-        """Return the term of an entry."""
-        return self._entries.place(index).term
+        """Return the term of an entry; NOTHING for one that has left the log."""
+        return self._entries.place(index).term if index >= self.begin_index else NOTHING
 
     def batch_end(self, first: int) -> int:
         """Return the last entry of a push that begins with `first`."""

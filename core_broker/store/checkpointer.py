@@ -1,12 +1,12 @@
-"""Flushes consume queues and index, and advances the checkpoints.
+"""Flushes the files derived from the commit log, and advances the checkpoints.
 
 Every `flushIntervalConsumeQueue` the queue files with enough new units are synced. Every
 `flushConsumeQueueThoroughInterval`, and after LOG_BYTES_MAX of new log at the latest, all queue
-files and the index are synced: a thorough flush. The checkpoints then advance to the state at the
-start of the flush. The order is commit log, queues and index, checkpoints, so that a checkpoint
-never covers unsynced data. A store may have tens of thousands of queues, so each tick writes the
-units of a few queues; units that arrive meanwhile are flushed early, which is harmless. Compatible
-with RocketMQ's FlushConsumeQueueService.
+files, the key index and the index of DLedger entries are synced: a thorough flush. The checkpoints
+then advance to the state at the start of the flush. The order is commit log, queues and indexes,
+checkpoints, so that a checkpoint never covers unsynced data. A store may have tens of thousands of
+queues, so each tick writes the units of a few queues; units that arrive meanwhile are flushed
+early, which is harmless. Compatible with RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
@@ -59,6 +59,8 @@ class _Pass:
     """One thorough flush: the files to sync, and the new checkpoints."""
 
     queue_paths: dict[Path, int]
+    #: Index files of a DLedger commit log.
+    entry_paths: set[Path]
     index: list[IndexFlush]
     checkpoint: Checkpoint
     dispatch: DispatchCheckpoint
@@ -203,9 +205,10 @@ class Checkpointer:
 
     def _take(self, collection: _Collection) -> _Pass:
         index = self._index.take_flushes()
-        stored_at = collection.store_timestamp
+        stored_at, entries = collection.store_timestamp, self._log.entries
         return _Pass(
             self._queues.take_dirty(),
+            set() if entries is None else entries.take_dirty(),
             index,
             Checkpoint(
                 stored_at,
@@ -225,6 +228,7 @@ class Checkpointer:
 
     def _run(self, taken: _Pass) -> None:
         sync_files(self._files, taken.queue_paths)
+        sync_files(self._files, taken.entry_paths)
         for flush in taken.index:
             flush.run()
         if taken.index:
@@ -238,6 +242,8 @@ class Checkpointer:
             self._last_offset = taken.dispatch.offset_physical
         else:
             self._queues.mark_dirty(taken.queue_paths)
+            if self._log.entries is not None:
+                self._log.entries.mark_dirty(taken.entry_paths)
             self._report(error)
 
     def _report(self, error: Exception) -> None:

@@ -5,8 +5,10 @@
     4 magic 1   8 position in the data files   4 size   8 index   8 term
 
 The entry with index n is at byte 32·n. The data files are those of the commit log (framing.py).
-Units are written after their entries; a start after a crash writes them again from the data files.
-Compatible with the index files of DLedgerMmapFileStore of DLedger 0.3.1.2.
+Units are written after their entries, and synced before a checkpoint counts the entries. A start
+after a crash writes the units of all entries behind the checkpoint again from the data files.
+Files whose entries have all left the log are removed. Compatible with the index files of
+DLedgerMmapFileStore of DLedger 0.3.1.2.
 """
 
 import logging
@@ -77,28 +79,38 @@ class EntryLog:
         self._staged = bytearray()
         self._staged_end = (-1, -1)
         self._open: dict[int, File] = {}
+        #: Start of the first file, bytes; None without files.
+        self._first_file: int | None = None
+        #: Files with units that are not synced.
+        self._dirty: set[Path] = set()
         self._log: LoadedLog | None = None
         #: Start of the log, and index of its first entry.
         self._begin = (0, -1)
 
     # -- life --
 
-    def load(self, data: LoadedLog, last_record: int, *, is_clean: bool) -> None:
+    def load(self, data: LoadedLog, last_record: int, *, synced_until: int, is_clean: bool) -> None:
         """Find the last entry, and enter entries that the index lacks; waits for the disk.
 
-        Raises StoreCorrupt when the data files have a gap.
+        Units of entries before the log position `synced_until` are on the disk. Raises StoreCorrupt
+        when the data files have a gap.
         """
         self.close()
         self._files.make_dir(self._folder)
+        self._first_file = min(self._starts(), default=None)
         self._log = data
         self.end_index = self.end_term = -1
         if data.written > data.min_offset:
-            self._recover(data, last_record, is_clean=is_clean)
+            self._recover(data, last_record, synced_until, is_clean=is_clean)
         self._staged_end = (self.end_index, self.end_term)
         self._cut_files(self.end_index + 1)
         self._begin = (data.min_offset, self._first_index(data))
+        for path in self.forget_expired():
+            self._files.remove(path)
 
-    def _recover(self, data: LoadedLog, last_record: int, *, is_clean: bool) -> None:
+    def _recover(
+        self, data: LoadedLog, last_record: int, synced_until: int, *, is_clean: bool
+    ) -> None:
         start = data.segment_end(data.written - 1) - data.segment_size
         last = last_record - data.framing.header_bytes
         if is_clean and last >= data.min_offset:
@@ -106,7 +118,9 @@ class EntryLog:
             if header is not None and self._unit(header.number) == header:
                 self.end_index, self.end_term = header.number, header.term
                 return
-        start = max(data.min_offset, start - (RECOVERED_SEGMENTS - 1) * data.segment_size)
+        synced = synced_until - synced_until % data.segment_size
+        start = min(synced, start - (RECOVERED_SEGMENTS - 1) * data.segment_size)
+        start = max(data.min_offset, start)
         first = self._header_at(data, start)
         if start > data.min_offset and (first is None or self._unit(first.number) != first):
             log.warning("The index of DLedger is written again from the whole commit log")
@@ -152,19 +166,18 @@ class EntryLog:
 
     def _cut_files(self, end: int) -> None:
         """Remove all units from the index `end` on: the index files end with the log."""
-        start = end * UNIT_BYTES // self._file_bytes * self._file_bytes
-        for name in reversed(self._files.names(self._folder)):
-            if len(name) != NAME_DIGITS or not name.isdecimal():
-                continue
-            if int(name) > start:
-                self._files.remove(self._folder / name)
-            elif int(name) == start:
+        last = end * UNIT_BYTES // self._file_bytes * self._file_bytes
+        for start in reversed(self._starts()):
+            if start > last:
+                self._files.remove(self._forget(start))
+            elif start == last:
                 zero_from(self._file(start), end * UNIT_BYTES - start, self._file_bytes)
+                self._dirty.add(segment_path(self._folder, start))
 
-    def sync(self) -> None:
-        """Return when all units are on the disk."""
-        for file in self._open.values():
-            file.sync()
+    def _starts(self) -> list[int]:
+        """Return the first bytes of the files in the folder, in order."""
+        names = self._files.names(self._folder)
+        return [int(each) for each in names if len(each) == NAME_DIGITS and each.isdecimal()]
 
     def close(self) -> None:
         """Close the files."""
@@ -197,7 +210,8 @@ class EntryLog:
         count = min(
             count, self.end_index + 1 - first, (start + self._file_bytes - at) // UNIT_BYTES
         )
-        data = self._file(start).pread(count * UNIT_BYTES, at - start) if count > 0 else b""
+        has_units = count > 0 and self._has_file(start)
+        data = self._file(start).pread(count * UNIT_BYTES, at - start) if has_units else b""
         units = _UNIT.iter_unpack(data[: len(data) // UNIT_BYTES * UNIT_BYTES])
         found = [
             EntryPlace(position, size, index, term) for _, position, size, index, term in units
@@ -212,8 +226,8 @@ class EntryLog:
         return StoreCorrupt(str(path), index * UNIT_BYTES - start, f"it lacks entry {index}")
 
     def end_position(self, index: int) -> int:
-        """Return the log position behind an entry; the start of the log for -1."""
-        if index < 0:
+        """Return the log position behind an entry; the start of the log for one before, and -1."""
+        if index < max(self.begin_index, 0):
             return 0 if self._log is None else self._log.min_offset
         found = self.place(index)
         return found.position + found.size
@@ -269,20 +283,53 @@ class EntryLog:
 
     # -- files --
 
+    def take_dirty(self) -> set[Path]:
+        """Return the files to sync before a checkpoint counts the written entries."""
+        paths, self._dirty = self._dirty, set()
+        return paths
+
+    def mark_dirty(self, paths: Iterable[Path]) -> None:
+        """Take files back whose sync failed."""
+        self._dirty.update(paths)
+
+    def forget_expired(self) -> list[Path]:
+        """Remove the files whose entries have all left the log; the caller deletes the files."""
+        if self._first_file is None or self.begin_index < 0:
+            return []
+        begin = self.begin_index * UNIT_BYTES // self._file_bytes * self._file_bytes
+        expired = [
+            self._forget(start)
+            for start in range(self._first_file, begin, self._file_bytes)
+            if self._has_file(start)
+        ]
+        self._first_file = max(self._first_file, begin)
+        return expired
+
+    def _forget(self, start: int) -> Path:
+        path = segment_path(self._folder, start)
+        self._dirty.discard(path)
+        if start in self._open:
+            self._open.pop(start).close()
+        return path
+
+    def _has_file(self, start: int) -> bool:
+        if self._first_file is None or start < self._first_file:
+            return False
+        return start in self._open or self._files.exists(segment_path(self._folder, start))
+
     def _write(self, first: int, units: bytes | bytearray) -> None:
         at, done = first * UNIT_BYTES, 0
         while done < len(units):
             start = at - at % self._file_bytes
             count = min(len(units) - done, start + self._file_bytes - at)
             self._file(start).pwrite(memoryview(units)[done : done + count], at - start)
+            self._dirty.add(segment_path(self._folder, start))
             at, done = at + count, done + count
 
     def _unit(self, index: int) -> EntryPlace | None:
         at = index * UNIT_BYTES
         start = at - at % self._file_bytes
-        if index < 0 or (
-            start not in self._open and not self._files.exists(segment_path(self._folder, start))
-        ):
+        if index < 0 or not self._has_file(start):
             return None
         data = self._file(start).pread(UNIT_BYTES, at - start)
         if len(data) < UNIT_BYTES:
@@ -298,6 +345,7 @@ class EntryLog:
             path = segment_path(self._folder, start)
             is_new = not self._files.exists(path)
             file = self._open[start] = self._files.open(path, create=is_new)
-            if is_new:
+            if self._files.size(path) != self._file_bytes:  # also after a crash at its creation
                 file.truncate(self._file_bytes)
+            self._first_file = start if self._first_file is None else min(start, self._first_file)
         return file

@@ -126,7 +126,8 @@ class Recovery:
         self._finish(checkpoint, whole, is_clean=is_clean)
         if self._log.entries is not None:
             is_whole = not self._result.must_checkpoint
-            self._log.entries.load(self._log, self._result.last_record, is_clean=is_whole)
+            last = self._result.last_record
+            self._log.entries.load(self._log, last, synced_until=whole, is_clean=is_whole)
         log.info("%s", self._result)
         return self._result
 

@@ -4,7 +4,7 @@ Segments are deleted, oldest first and never the last, when they were not writte
 `fileReservedTime` hours and the local hour is in `deleteWhen`, or the disk usage is above
 `diskMaxUsedSpaceRatio`. Above `diskSpaceCleanForciblyRatio` the age is ignored; above
 `diskSpaceWarningLevelRatio` the store also refuses messages until space is free again. Files of
-consume queues and index are deleted after the log, whole files only. Compatible with RocketMQ's
+consume queues and indexes are deleted after the log, whole files only. Compatible with RocketMQ's
 CleanCommitLogService and CleanConsumeQueueService.
 """
 
@@ -250,6 +250,8 @@ class Retention:
         if is_manual:
             self._next_check_ms = 0
         self._to_unlink.extend(self._index.forget_before(self._log.min_offset))
+        if self._log.entries is not None:
+            self._to_unlink.extend(self._log.entries.forget_expired())
         self._to_trim = list(self._queues)
         # Before the files, which later ticks delete; after a failure the next deletion tries again.
         self._executor.submit(partial(self._epochs.expire, self._log.min_offset), _report)

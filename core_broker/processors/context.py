@@ -184,6 +184,17 @@ class BrokerContext:
         if self.gate is not None:
             self.gate.check_stored(connection.peer_host, Request.of(request), topic)
 
+    def visible_record(self, offset: int) -> bytes:
+        """Return the record at an offset of the log; raises RequestRefused without a visible one.
+
+        A record that pulls hide, since a failover may drop it, is hidden here too (read_gate.py).
+        """
+        record = self.store.read_at(offset)
+        if record is None or not self.store.gate.shows(offset + len(record)):
+            remark = f"can not find message by the offset, {offset}"
+            raise RequestRefused(ResponseCode.SYSTEM_ERROR, remark)
+        return record
+
     def settings_text(self) -> bytes:
         """Return all settings as `key=value` lines, with secrets: the content of the file."""
         return self.config.to_properties().encode()

@@ -64,12 +64,7 @@ class QueryProcessor:
 
     def by_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         """VIEW_MESSAGE_BY_ID (33)."""
-        offset = request.header(ViewMessageRequestHeader).offset
-        record = self._ctx.store.read_at(offset)
-        if record is None:
-            raise RequestRefused(
-                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
-            )
+        record = self._ctx.visible_record(request.header(ViewMessageRequestHeader).offset)
         if self._ctx.gate is not None:
             self._ctx.check_stored(connection, request, decode_record(record).topic)
         return RemotingCommand.response(body=record)

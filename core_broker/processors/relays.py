@@ -84,12 +84,7 @@ class RelayProcessor:
             offset = parse_offset_msg_id(offset_id)[2]
         except ClientError as error:
             raise RequestRefused(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        record = self._ctx.store.read_at(offset)
-        if record is None:
-            raise RequestRefused(
-                ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}"
-            )
-        return record
+        return self._ctx.visible_record(offset)
 
     def consumer_status(self, connection: Connection, request: RemotingCommand) -> None:
         """INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223): the consumers' own view of their offsets."""

@@ -4,6 +4,7 @@ A chain may have millions of items, scattered over the file. The search copies t
 of the event loop at its creation; written items never change.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,8 @@ class KeySearch:
     max_count: int
     #: Newest first.
     starts: Sequence[ChainStart]
+    #: Messages at or behind this offset of the log are hidden from readers.
+    hidden_from: int = sys.maxsize
     offsets: list[int] = field(default_factory=list)
     flaws: list[Flaw] = field(default_factory=list)
     _steps: int = field(default_factory=lambda: CHAIN_ITEMS_MAX)
@@ -88,7 +91,9 @@ class KeySearch:
                 reason = f"item {number} is not of the chain of slot {slot} that leads to it"
                 self.flaws.append((start.path, at, reason))
             stored_at = start.begin_timestamp + seconds * 1000
-            if item_hash == self.key_hash and self.begin_ms <= stored_at <= self.end_ms:
+            is_visible = offset < self.hidden_from
+            is_in_time = self.begin_ms <= stored_at <= self.end_ms
+            if item_hash == self.key_hash and is_in_time and is_visible:
                 self.offsets.append(offset)
                 self._locations[offset] = (start.path, at)
             if not 0 <= previous < number:

@@ -29,6 +29,13 @@ class ReadGate:
         queue = self._queues.get(topic, queue_id)
         return queue is not None and queue.max_offset < offset <= queue.end_offset
 
+    def shows(self, end_physical: int) -> bool:
+        """Return whether readers may see a message that ends at an offset of the log.
+
+        Then no failover drops the message.
+        """
+        return not self._queues.visibility.hides(end_physical)
+
     def confirm(self, offset: int) -> None:
         """Advance the confirm offset, at most to the end of the written log."""
         shown = self._queues.visibility.confirm(min(offset, self._log.written))

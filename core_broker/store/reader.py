@@ -72,6 +72,7 @@ class Reader:
         self._damage = damage
         self._log = parts.log
         self._index = parts.index
+        self._visibility = parts.queues.visibility
         self._hasher = hasher
         self._settings = settings
         self._memory_bytes = memory_bytes
@@ -301,7 +302,9 @@ class Reader:
     def search(self, topic: str, key: str, max_count: int, begin_ms: int, end_ms: int) -> KeySearch:
         """Prepare a search by key, newest first; call `run` on it, then `found`."""
         count = min(max_count, self._settings().max_msgs_num_batch)
-        return self._index.search(self._hasher.key_hash(topic, key), begin_ms, end_ms, count)
+        search = self._index.search(self._hasher.key_hash(topic, key), begin_ms, end_ms, count)
+        search.hidden_from = self._visibility.hidden_from
+        return search
 
     def report_flaws(self, search: KeySearch) -> None:
         """Report the damage that a finished search met."""
@@ -309,12 +312,14 @@ class Reader:
             self._damage.report(path, at, reason)
 
     def found(self, search: KeySearch, offset: int) -> bytes | None:
-        """Return the message at an offset of a finished search, if it has a key with the hash.
+        """Return the visible message at an offset of a finished search, if it has the key's hash.
 
         The key may be a different key with the same hash; clients compare keys.
         """
         record = self._records.record(offset)
-        return record if record is not None and self._has_key(record, offset, search) else None
+        if record is None or self._visibility.hides(offset + len(record)):
+            return None
+        return record if self._has_key(record, offset, search) else None
 
     def reach(self) -> tuple[int, int]:
         """Return the store time and the physical offset of the index's newest message."""

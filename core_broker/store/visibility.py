@@ -9,6 +9,7 @@ the write. An open gate holds nothing back. Compatible with RocketMQ's confirm o
 the dispatch of the log itself. Event loop only.
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -46,6 +47,15 @@ class Visibility:
         self.is_gated = False
         self._open = {}
         self._held.clear()
+
+    @property
+    def hidden_from(self) -> int:
+        """All messages at or behind this offset of the log are hidden from readers."""
+        return self.confirmed if self.is_gated else sys.maxsize
+
+    def hides(self, end_physical: int) -> bool:
+        """Return whether a message that ends at an offset of the log is hidden from readers."""
+        return end_physical > self.hidden_from
 
     def hold(self, queue: ConsumeQueue) -> None:
         """Hold the published units of a queue back, until `seal` says where their bytes end."""

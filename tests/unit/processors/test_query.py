@@ -111,6 +111,26 @@ class TestByOffset:
         )
 
 
+async def test_unconfirmed_messages_are_not_found(broker: BrokerHarness, topic: str) -> None:
+    """As for pulls: a failover may drop the message."""
+    await broker.send(topic, b"1", "KEYS\x01k")
+    gate = broker.ctx.store.gate
+    gate.confirm(broker.ctx.store.max_offset_physical)
+    gate.close()
+    answer = await broker.send(topic, b"2", "KEYS\x01k")
+    offset = int(answer.ext_fields["msgId"][16:], 16)
+    view = ViewMessageRequestHeader(offset=offset)
+    found = await by_key(broker, "k")
+    assert [each.body for each in decode_records(found.body)] == [b"1"]
+    hidden = await broker.ask(RequestCode.VIEW_MESSAGE_BY_ID, view)
+    assert (hidden.code, hidden.remark) == (1, f"can not find message by the offset, {offset}")
+    gate.confirm(broker.ctx.store.max_offset_physical)
+    found = await by_key(broker, "k")
+    assert [each.body for each in decode_records(found.body)] == [b"1", b"2"]
+    shown = await broker.ask(RequestCode.VIEW_MESSAGE_BY_ID, view)
+    assert decode_record(shown.body).body == b"2"
+
+
 class TestQueueUnits:
     async def test_a_topic_without_read_permission(self, broker: BrokerHarness) -> None:
         topic = broker.topic("%DLQ%CG", queues=1, perm=2)

@@ -103,6 +103,20 @@ class TestConsumeDirectly:
         assert asked.ext_fields["brokerName"] == "b"
         assert asked.body == broker.ctx.store.read_at(stored.offset_physical)
 
+    async def test_an_unconfirmed_message_is_not_consumed(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        await broker.send(topic, b"payload")
+        (stored,) = await broker.messages(topic)
+        broker.ctx.store.gate.close()
+        peer = await online(broker)
+        header = ConsumeMessageDirectlyResultRequestHeader(
+            consumer_group="CG", client_id="c1", msg_id=stored.offset_msg_id
+        )
+        answer = await broker.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+        assert "can not find message" in (answer.remark or "")
+        assert asked_of(peer) == []
+
     @pytest.mark.parametrize("msg_id", [None, "", "garbage", "0" * 32, "F" * 32, "F" * 56])
     async def test_a_missing_message(self, broker: BrokerHarness, msg_id: str | None) -> None:
         await online(broker)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.message.record import decode_record
 from core_broker.store import GetStatus
 from core_broker.store.consume_queues import ArrivalListener
 from core_broker.store.visibility import BUCKETS_MAX
 from tests.support.replicas import copy_log
-from tests.support.stores import Bench, message
+from tests.support.stores import Bench, message, query
 
 
 class Listener:
@@ -83,6 +84,33 @@ def test_a_consumer_keeps_its_place_while_its_messages_are_hidden(
     gate.open()
     assert len(bench.store.get("T", 0, 3, 10).records) == 1
     bench.store.close()
+
+
+def test_a_search_by_key_finds_confirmed_messages_only(tmp_path: Path) -> None:
+    bench = Bench(tmp_path).open()
+    ends = []
+    for number in range(4):
+        keys = {"KEYS": "k", "UNIQ_KEY": f"U{number}"}
+        bench.put(message(number, topic="T", body=b"%d" % number, properties=keys))
+        ends.append(bench.store.max_offset_physical)
+    gate = bench.store.gate
+    gate.confirm(ends[1])
+    gate.close()
+    assert bodies_of(bench, 64) == [b"0", b"1"]
+    assert bodies_of(bench, 1) == [b"1"], "hidden messages count for no limit"
+    assert (gate.shows(ends[1]), gate.shows(ends[1] + 1)) == (True, False)
+    gate.confirm(ends[2])
+    assert bodies_of(bench, 64) == [b"0", b"1", b"2"]
+    gate.confirm(ends[3] - 1)
+    assert bodies_of(bench, 64) == [b"0", b"1", b"2"]
+    gate.open()
+    assert bodies_of(bench, 64) == [b"0", b"1", b"2", b"3"]
+    bench.store.close()
+
+
+def bodies_of(bench: Bench, count: int) -> list[bytes]:
+    found = query(bench.store, "k", count, topic="T")
+    return [decode_record(each).body for each in found.records]
 
 
 def test_the_confirm_offset_ends_with_the_log(tmp_path: Path) -> None:

@@ -55,6 +55,14 @@ class Durability:
         """Whether answers to sends wait."""
         return is_awaited(self._settings())
 
+    def must_wait(self, wait: str | None) -> bool:
+        """Whether the answer to a message with this property WAIT waits for disk or slaves.
+
+        A DLedger group ignores WAIT=false, as RocketMQ's DLedgerCommitLog does.
+        """
+        is_asked = wait != "false" or self._settings().enable_d_leger_commit_log
+        return is_asked and self.is_awaited
+
     def may_be_lost(self, code: ResponseCode) -> bool:
         """Whether a stored message whose wait ended with a code may vanish with a failover."""
         return self._settings().has_elected_role and code in _LATE_COPIES

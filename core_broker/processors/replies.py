@@ -3,10 +3,11 @@
     requester   sends to a topic, with CORRELATION_ID, REPLY_TO_CLIENT (its client id) and TTL
     replier     324, 325 to <cluster>_REPLY_TOPIC, with the same properties and MSG_TYPE=reply
     broker      326 to the producer with the client id REPLY_TO_CLIENT, with PUSH_REPLY_TIME; then
-                stores the reply if storeReplyMessageEnable, and answers the replier with the
-                outcome of 326
+                stores the reply if storeReplyMessageEnable, waits for disk and slaves as after a
+                send, and answers the replier with the outcome of 326
 
-Compatible with RocketMQ's ReplyMessageProcessor.
+Compatible with RocketMQ's ReplyMessageProcessor, which answers a reply with the outcome of 326 also
+when disk or slaves do not have the reply in time; here the replier gets the code of a send.
 """
 
 import logging
@@ -17,12 +18,18 @@ from core_broker.message.model import MessageInner
 from core_broker.message.properties import (
     PROPERTY_MESSAGE_REPLY_TO_CLIENT,
     PROPERTY_PUSH_REPLY_TIME,
+    PROPERTY_WAIT_STORE_MSG_OK,
     decode_properties,
     properties_text,
 )
 from core_broker.processors.admission import check_sendable, create_topic, queue_for
 from core_broker.processors.context import BrokerContext
-from core_broker.processors.put_answers import message_id, refused_answer, stored_answer
+from core_broker.processors.put_answers import (
+    message_id,
+    refused_answer,
+    stored_answer,
+    unconfirmed_answer,
+)
 from core_broker.processors.turn import Turn
 from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
@@ -103,6 +110,9 @@ class ReplyProcessor:
         if stored is not None:
             msg_id = message_id(self._ctx.host, stored.offset_physical)
             response = stored_answer(config, msg_id, inner.queue_id, stored.offset_logical)
+            code = await self._confirmation(inner)
+            if code != ResponseCode.SUCCESS:
+                response = unconfirmed_answer(config, response, code, self._ctx.store.writable)
         elif failure is None:
             response = stored_answer(config, NOT_STORED_ID, inner.queue_id, 0)
         else:
@@ -110,6 +120,13 @@ class ReplyProcessor:
         if failure is not None:
             response.code, response.remark = ResponseCode.SYSTEM_ERROR, failure
         return response
+
+    async def _confirmation(self, inner: MessageInner) -> ResponseCode:
+        """Write the stored reply, and wait for disk and slaves as after a send."""
+        if self._turn.durability.must_wait(inner.properties.get(PROPERTY_WAIT_STORE_MSG_OK)):
+            return await self._turn.confirmation()
+        self._turn.end()
+        return ResponseCode.SUCCESS
 
     async def _push(self, header: SendMessageRequestHeader, inner: MessageInner) -> str | None:
         """Deliver the reply to the requester; returns the remark of a failure, or None."""
@@ -160,7 +177,6 @@ class ReplyProcessor:
         if result.status is not PutStatus.PUT_OK:
             log.warning("a reply is not stored: %s", result.status.value)
             return None
-        self._turn.end()
         self._ctx.statistics.put(inner.topic, inner.queue_id, result.size)
         return result
 

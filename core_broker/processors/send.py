@@ -100,8 +100,7 @@ class SendProcessor:
             self._turn.end_soon()
             return None
         response = stored_answer(ctx.config, msg_id, queue_id, result.offset_logical)
-        must_wait = wait != "false" or ctx.config.enable_d_leger_commit_log
-        if must_wait and self._turn.durability.is_awaited:
+        if self._turn.durability.must_wait(wait):
             confirmed = partial(self._confirmed, connection, request, response)
             self._turn.when_confirmed(confirmed)
             return None

@@ -52,6 +52,17 @@ class Turn:
         self.add_waiters(confirmed, 1)
         self.end_soon()
 
+    async def confirmation(self) -> ResponseCode:
+        """Return once disk and slaves have the messages of the turn, with the code of the wait."""
+        code: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
+
+        def confirmed(result: ResponseCode) -> None:
+            if not code.done():  # the caller may be cancelled meanwhile
+                code.set_result(result)
+
+        self.when_confirmed(confirmed)
+        return await code
+
     def confirm(
         self, connection: Connection, request: RemotingCommand, response: RemotingCommand
     ) -> RemotingCommand | None:

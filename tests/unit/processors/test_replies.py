@@ -6,11 +6,14 @@ import pytest
 
 from core_broker.processors import context
 from core_broker.remoting.bodies import HeartbeatData, ProducerData
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.headers import SendMessageRequestHeader
 from core_broker.state.statistics import TOPIC_PUT_NUMS
 from tests.support.broker_harness import BrokerHarness, Peer
+from tests.support.broker_requests import send_header
+from tests.support.eventually import eventually
+from tests.support.scripted_majority import LEADER, ScriptedMajority
 from tests.unit.processors.conftest import MakeBroker
 
 REPLY_TOPIC = "DefaultCluster_REPLY_TOPIC"
@@ -139,6 +142,51 @@ async def test_refused_like_any_message(broker: BrokerHarness) -> None:
     answer = await broker.send("none", b"x", REPLY, code=code, default_topic="none")
     assert (answer.code, answer.ext_fields["MSG_REGION"]) == (17, "DefaultRegion")
     assert (await reply(broker, queue_id=9)).code == 1
+
+
+class TestInADLedgerGroup:
+    async def asked(self, broker: BrokerHarness, request: RemotingCommand) -> ScriptedMajority:
+        """Deliver a reply, and let it wait for the majority."""
+        majority = ScriptedMajority(broker)
+        await requester(broker)
+        assert broker.give(request) is None
+        await eventually(lambda: majority.held)
+        assert request.opaque not in broker.client.answers
+        return majority
+
+    def request(self, broker: BrokerHarness, properties: str = REPLY) -> RemotingCommand:
+        header = send_header(REPLY_TOPIC, properties)
+        return broker.request(RequestCode.SEND_REPLY_MESSAGE_V2, header, b"pong")
+
+    async def answer(self, broker: BrokerHarness, request: RemotingCommand) -> RemotingCommand:
+        await eventually(lambda: request.opaque in broker.client.answers)
+        return broker.client.answers[request.opaque]
+
+    @pytest.mark.parametrize("properties", [REPLY, REPLY + "\x02WAIT\x01false"])
+    async def test_a_reply_is_answered_when_a_majority_has_it(
+        self, make_broker: MakeBroker, properties: str
+    ) -> None:
+        broker = make_broker(**LEADER)
+        request = self.request(broker, properties)
+        majority = await self.asked(broker, request)
+        assert majority.held[0][0] == broker.ctx.store.max_offset_physical
+        majority.answer(ResponseCode.SUCCESS)
+        answer = await self.answer(broker, request)
+        (message,) = await broker.messages(REPLY_TOPIC)
+        assert (answer.code, answer.ext_fields["msgId"]) == (0, message.offset_msg_id)
+
+    @pytest.mark.parametrize(
+        ("code", "answered"),
+        [(ResponseCode.FLUSH_SLAVE_TIMEOUT, 1), (ResponseCode.SERVICE_NOT_AVAILABLE, 14)],
+    )
+    async def test_else_it_is_refused_as_a_send(
+        self, make_broker: MakeBroker, code: ResponseCode, answered: int
+    ) -> None:
+        broker = make_broker(**LEADER)
+        request = self.request(broker)
+        (await self.asked(broker, request)).answer(code)
+        answer = await self.answer(broker, request)
+        assert (answer.code, "msgId" in answer.ext_fields) == (answered, False)
 
 
 async def test_too_many_at_a_time(broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,10 @@ queue with its number of checks, and the broker sends a check to one producer of
 transactionCheckMax checks, or after fileReservedTime, the half message is moved to
 TRANS_CHECK_MAX_TIME_TOPIC.
 
-Progress is stored as consumer offsets, and only after everything before is on disk: a power cut
-must not lose the new copy of a half message while the progress is past the old copy. Compatible
-with RocketMQ's TransactionalMessageCheckService and TransactionalMessageServiceImpl.
+Progress is stored as consumer offsets, and only after everything before is on disk, and on the
+slaves that the settings promise: neither a power cut nor a failover may lose the new copy of a half
+message while the progress is past the old copy. Compatible with RocketMQ's
+TransactionalMessageCheckService and TransactionalMessageServiceImpl.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.failed_messages import ensure_system_topic
 from core_broker.processors.put_answers import message_id
 from core_broker.processors.turn import Turn
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.headers import CheckTransactionStateRequestHeader
@@ -285,7 +286,7 @@ class TransactionChecks:
         return RemotingCommand.request(RequestCode.CHECK_TRANSACTION_STATE, header, record)
 
     async def _save(self, progress: HalfProgress) -> None:
-        """Save the progress of the round once all messages before are on disk."""
+        """Save the progress of the round once all messages before are on disk and on slaves."""
         offsets = {TRANS_HALF_TOPIC: progress.next_half, TRANS_OP_HALF_TOPIC: progress.needed_op}
         ctx = self._ctx
         saved = {
@@ -294,6 +295,10 @@ class TransactionChecks:
         }
         if saved == offsets or not await self._flushed():
             return
+        code = await self._turn.confirmation()
+        is_stored = code != ResponseCode.SERVICE_NOT_AVAILABLE
+        if not is_stored or self._turn.durability.may_be_lost(code):
+            return  # a later round saves the progress
         for topic, offset in offsets.items():
             ctx.offsets.commit(TRANSACTION_GROUP, topic, HALF_QUEUE_ID, offset)
         ctx.saver.save(ConfigTable.OFFSETS)

@@ -12,7 +12,7 @@ from core_broker.message.topics import (
     TRANSACTION_GROUP,
 )
 from core_broker.processors.transaction_checks import TransactionChecks
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.headers import (
     EndTransactionRequestHeader,
 )
@@ -31,6 +31,7 @@ from tests.support.half_messages import (
     producer,
     progress,
 )
+from tests.support.scripted_majority import LEADER, ScriptedMajority
 from tests.unit.processors.conftest import MakeBroker
 
 pytestmark = pytest.mark.usefixtures("topic")
@@ -114,6 +115,31 @@ class TestProgress:
         assert len(await broker.messages(TRANS_HALF_TOPIC)) == 2
         rounds.close()
         broker.executors = executors
+
+    @pytest.mark.parametrize(
+        ("code", "is_kept"),
+        [
+            (ResponseCode.SUCCESS, True),
+            (ResponseCode.FLUSH_SLAVE_TIMEOUT, False),
+            (ResponseCode.SERVICE_NOT_AVAILABLE, False),
+        ],
+    )
+    async def test_is_kept_after_a_majority_has_the_copies(
+        self, broker: BrokerHarness, code: ResponseCode, is_kept: bool
+    ) -> None:
+        """Followers copy the progress: without the copy, a new leader would never check again."""
+        await old(broker)
+        broker.ctx.reconfigure(replace(broker.ctx.config, **LEADER))
+        majority = ScriptedMajority(broker)
+        round_ = asyncio.get_running_loop().create_task(broker.checks.check())
+        while not (majority.held or round_.done()):
+            await asyncio.sleep(0)
+            for executor in broker.executors:
+                executor.run()
+        assert progress(broker) == (None, None)
+        majority.answer(code)
+        await round_
+        assert (progress(broker) == (1, 0)) == is_kept
 
     async def test_no_progress_with_a_full_store(
         self, broker: BrokerHarness, monkeypatch: pytest.MonkeyPatch

@@ -49,7 +49,8 @@ class LeaderTables:
         self._client = RemotingClient(name="broker-leader", tls=tls, rpc_hooks=rpc_hooks)
         comparison = _CommonLog(self._client, ctx.store.replica, self._read_record)
         self._synchronization = Synchronization(
-            *(ctx, self._client, comparison, lambda: self.master_addr, _ignore, _ignore)
+            *(ctx, self._client, comparison, lambda: self.master_addr, _ignore, _ignore),
+            is_committed=True,
         )
         self._tasks: list[asyncio.Task[None]] = []
 

@@ -3,7 +3,9 @@
 A delayed message may stay in the log while the record of its delivery is dropped; it must be
 delivered again. A half message may stay while the op message that ended it is dropped; it is
 pending again. Progress goes back far enough for all of them: some messages may be delivered or
-checked twice, none is lost. Consumer offsets end with their queues.
+checked twice, none is lost. Behind a closed read gate the delay progress counts no dropped delivery
+(delay_delivery.py), but a file of another version or of RocketMQ may. Consumer offsets end with
+their queues.
 """
 
 from collections import Counter

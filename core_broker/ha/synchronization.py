@@ -4,9 +4,11 @@ A slave asks at once, every SYNCHRONIZE_S, and when its log has messages of a to
 know yet: elected without the topic, it would refuse to read and write the topic. Topics and groups
 are replaced as a whole when their data version differs. Consumer offsets are merged
 (offset_merge.py). The delay progress names messages that the master has delivered, so a slave
-adopts the progress only when its own log has reached the end that the master's log had. Compatible
-with RocketMQ's SlaveSynchronize, which asks for topics on port listenPort - 2; a master answers
-them on listenPort as well.
+adopts the progress only when its own log has reached the end that the master's log had. In a
+DLedger group, the broker that answers may be a deposed leader with another log. Its progress counts
+committed deliveries only, which every later leader has, so a member adopts what is ahead of its own
+progress, and goes back in no level. Compatible with RocketMQ's SlaveSynchronize, which asks for
+topics on port listenPort - 2; a master answers them on listenPort as well.
 """
 
 import asyncio
@@ -62,7 +64,10 @@ class Synchronization:
         master_addr: Callable[[], str],
         answered: Callable[[MasterLog], None],
         diverged: Callable[[ReplicationRefused], None],
+        *,
+        is_committed: bool = False,
     ) -> None:
+        """Prepare; with `is_committed`, every later master has the master's deliveries."""
         #: Table → reason of the last failure; "" after a success.
         self.problems: dict[str, str] = {}
         self._ctx = ctx
@@ -73,6 +78,7 @@ class Synchronization:
         self._diverged = diverged
         self._merge = OffsetMerge(ctx.offsets)
         self._delays: _DelayProgress | None = None
+        self._is_committed = is_committed
 
     async def run(self) -> None:
         """Synchronize for ever."""
@@ -151,6 +157,9 @@ class Synchronization:
     async def _delay_progress(self, addr: str) -> None:
         body = await self._answer(addr, RequestCode.GET_ALL_DELAY_OFFSET)
         table = decode_body(DelayOffsetSerializeWrapper, body)
+        if self._is_committed:
+            self._ctx.delay_progress.advance_all(table.offset_table)
+            return
         master = await self._master_log(addr)
         if self._delays is None:
             self._delays = _DelayProgress(dict(table.offset_table), master.max_offset)

@@ -2,12 +2,16 @@
 
 Each delay level is one queue of SCHEDULE_TOPIC_XXXX. All messages of a queue have the same delay,
 so delivery only watches the first message. A queue unit holds the delivery time in place of the
-tags code. Delivery stores the message again, under REAL_TOPIC and REAL_QID. Compatible with
-RocketMQ's ScheduleMessageService.
+tags code. Delivery stores the message again, under REAL_TOPIC and REAL_QID.
+
+While the read gate is closed, a failover may drop a delivered message. The saved progress then
+counts confirmed deliveries only: a broker that adopts the progress skips no delayed message.
+Compatible with RocketMQ's ScheduleMessageService.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 
 from core_broker.errors import ProtocolError, StoreBusy, StoreReadOnly
@@ -26,6 +30,10 @@ log = logging.getLogger(__name__)
 DELIVERED_PER_TURN_MAX = 256
 #: Longest time between two checks, ms, so that a clock set forwards takes effect.
 CLOCK_CHECK_MS = 1_000
+#: Iterations whose deliveries wait for their confirmation; more of them are not begun.
+UNCONFIRMED_MAX = 16
+#: Time between two checks of the confirm offset, ms.
+CONFIRM_CHECK_MS = 50
 #: Pause after the store refused a message, ms.
 RETRY_MS = 10_000
 
@@ -41,6 +49,10 @@ class DelayDelivery:
         self._turn = turn
         self._idle_levels: set[int] = set()
         self._wake = asyncio.Event()
+        #: Level → next offset to deliver, where that is ahead of the saved progress.
+        self._next: dict[int, int] = {}
+        #: Ends of the log with the progress of the deliveries before, which are not confirmed.
+        self._unconfirmed: deque[tuple[int, dict[int, int]]] = deque()
         #: Data to read from the disk before delivery of some level can continue.
         self._cold: ColdRead | None = None
 
@@ -52,7 +64,12 @@ class DelayDelivery:
             self._wake.set()
 
     async def run(self) -> None:
-        """Deliver for ever."""
+        """Deliver for ever, from the saved progress on.
+
+        Under controllers, and in a DLedger group, each mastership is a run.
+        """
+        self._next.clear()
+        self._unconfirmed.clear()
         while True:
             self._wake.clear()
             try:
@@ -86,19 +103,33 @@ class DelayDelivery:
 
     def deliver_due(self) -> int:
         """Deliver due messages, and return the time until the next check, ms."""
+        self._save_confirmed()
+        if len(self._unconfirmed) >= UNCONFIRMED_MAX:
+            return CONFIRM_CHECK_MS
         levels = range(1, self._ctx.delay_levels.level_max + 1)
         self._idle_levels.clear()
         progress: dict[int, int] = {}
         waits = [self._deliver_level(level, progress) for level in levels]
         if progress:
             self._turn.end()
-            for level, offset in progress.items():
-                self._ctx.delay_progress.advance(level, offset)
+            self._next |= progress
+            self._unconfirmed.append((self._ctx.store.max_offset_physical, progress))
+            self._save_confirmed()
+        if self._unconfirmed:
+            waits.append(CONFIRM_CHECK_MS)
         return min(waits)
+
+    def _save_confirmed(self) -> None:
+        """Advance the saved progress; without a closed gate, all deliveries count as confirmed."""
+        while self._unconfirmed and self._ctx.store.gate.shows(self._unconfirmed[0][0]):
+            for level, offset in self._unconfirmed.popleft()[1].items():
+                self._ctx.delay_progress.advance(level, offset)
+        if not self._unconfirmed:
+            self._next.clear()
 
     def _deliver_level(self, level: int, progress: dict[int, int]) -> int:
         ctx = self._ctx
-        start = ctx.delay_progress.offset(level)
+        start = self._next.get(level, ctx.delay_progress.offset(level))
         first, end = ctx.store.queue_range(SCHEDULE_TOPIC, level - 1)
         if ctx.store.gate.hides(SCHEDULE_TOPIC, level - 1, start):
             # Delivered messages, whose confirmation is not known again since a restart.

@@ -34,6 +34,11 @@ class DelayProgress:
             self._offsets[level] = offset
             self.changes += 1
 
+    def advance_all(self, offsets: Mapping[int, int]) -> None:
+        """Adopt another broker's progress in the levels where that is ahead."""
+        for level, offset in offsets.items():
+            self.advance(level, max(offset, self.offset(level)))
+
     def replace_all(self, offsets: Mapping[int, int]) -> None:
         """Become a copy of another broker's progress."""
         if self._offsets != offsets:

@@ -13,46 +13,15 @@ from core_broker.ha import synchronization
 from core_broker.ha.faults import ReplicationRefused
 from core_broker.ha.log_comparison import LogComparison, MasterLog
 from core_broker.ha.synchronization import Synchronization
-from core_broker.remoting.bodies import (
-    KVTable,
-    SubscriptionGroupConfig,
-    TopicConfig,
-    encode_body,
-)
+from core_broker.remoting.bodies import SubscriptionGroupConfig, TopicConfig
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode
-from core_broker.remoting.command import RemotingCommand
-from core_broker.state.consumer_offsets import ConsumerOffsets
-from core_broker.state.delay_progress import DelayProgress
-from core_broker.state.groups import GroupTable
-from core_broker.state.topics import TopicTable
 from tests.support.broker_harness import BrokerHarness
 from tests.support.eventually import eventually
 from tests.support.replicas import copy_log
-from tests.support.scripted_peer import ScriptedPeer, ok, refuse
+from tests.support.scripted_master import ScriptedMaster
+from tests.support.scripted_peer import ok, refuse
 from tests.support.stores import NOW_MS, Bench
-
-
-class Master(ScriptedPeer):
-    """Answers the requests of a slave from tables."""
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__()
-        self.bench = bench
-        self.topics, self.groups = TopicTable(), GroupTable()
-        self.offsets, self.delays = ConsumerOffsets(), DelayProgress()
-        self.on(RequestCode.GET_ALL_TOPIC_CONFIG, lambda _: ok(body=self.topics.encode()))
-        self.on(
-            RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, lambda _: ok(body=self.groups.encode())
-        )
-        self.on(RequestCode.GET_ALL_CONSUMER_OFFSET, lambda _: ok(body=self.offsets.encode()))
-        self.on(RequestCode.GET_ALL_DELAY_OFFSET, lambda _: ok(body=self.delays.encode()))
-        self.on(RequestCode.GET_BROKER_RUNTIME_INFO, self._runtime)
-
-    def _runtime(self, request: RemotingCommand) -> RemotingCommand:
-        end = self.bench.store.max_offset_physical
-        table = {"commitLogMinOffset": "0", "commitLogMaxOffset": str(end), "bootTimestamp": "1"}
-        return ok(body=encode_body(KVTable(table=table)))
 
 
 class Pair:
@@ -60,7 +29,7 @@ class Pair:
 
     def __init__(self, folder: Path, client: RemotingClient) -> None:
         self.bench = Bench(folder / "master").open()
-        self.master = Master(self.bench)
+        self.master = ScriptedMaster(self.bench)
         (folder / "slave").mkdir()
         self.slave = BrokerHarness(folder / "slave", broker_role="SLAVE", broker_id=1)
         self.ctx = self.slave.ctx
@@ -144,7 +113,7 @@ async def test_a_slave_asks_a_new_master_at_once(
     monkeypatch.setattr(synchronization, "SYNCHRONIZE_S", 3600.0)
     running = asyncio.create_task(pair.synchronization.run())
     await eventually(lambda: pair.master.received(RequestCode.GET_ALL_DELAY_OFFSET))
-    async with Master(pair.bench) as other:
+    async with ScriptedMaster(pair.bench) as other:
         other.topics.put(TopicConfig(topic_name="Other"), NOW_MS)
         pair.master = other
         await eventually(lambda: pair.ctx.topics.get("Other") is not None)

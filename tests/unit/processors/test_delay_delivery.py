@@ -6,7 +6,12 @@ import pytest
 
 from core_broker.errors import StoreReadOnly
 from core_broker.processors import delay_delivery
-from core_broker.processors.delay_delivery import CLOCK_CHECK_MS, RETRY_MS
+from core_broker.processors.delay_delivery import (
+    CLOCK_CHECK_MS,
+    CONFIRM_CHECK_MS,
+    RETRY_MS,
+    UNCONFIRMED_MAX,
+)
 from core_broker.store import PutResult, PutStatus
 from tests.support.broker_harness import BrokerHarness
 from tests.support.broker_requests import pull_header
@@ -71,6 +76,75 @@ async def test_hidden_messages_are_not_delivered_again(broker: BrokerHarness, to
     broker.now_ms += 5_000
     broker.delays.deliver_due()
     assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2", b"3"]
+
+
+class TestBehindAClosedGate:
+    """A failover may drop a delivery before its confirmation."""
+
+    async def gated(self, broker: BrokerHarness, count: int, level: int = 1) -> None:
+        """Store confirmed delayed messages that are due."""
+        for number in range(count):
+            await later(broker, level, b"%d" % number)
+        self.confirm(broker)
+        broker.ctx.store.gate.close()
+        broker.now_ms += 5_000
+
+    def confirm(self, broker: BrokerHarness) -> None:
+        broker.ctx.store.gate.confirm(broker.ctx.store.max_offset_physical)
+
+    async def test_progress_counts_confirmed_deliveries(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        await self.gated(broker, 3)
+        assert broker.delays.deliver_due() <= CONFIRM_CHECK_MS
+        end = broker.ctx.store.max_offset_physical
+        broker.delays.deliver_due()
+        assert broker.ctx.store.max_offset_physical == end, "each is delivered once"
+        assert broker.ctx.delay_progress.levels == []
+        self.confirm(broker)
+        assert broker.delays.deliver_due() == CLOCK_CHECK_MS
+        assert broker.ctx.delay_progress.offset(1) == 3
+        assert [each.body for each in await broker.messages(topic, 2)] == [b"0", b"1", b"2"]
+
+    async def test_a_part_of_the_deliveries_is_confirmed(
+        self, broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delay_delivery, "DELIVERED_PER_TURN_MAX", 2)
+        await self.gated(broker, 6)
+        broker.delays.deliver_due()
+        end = broker.ctx.store.max_offset_physical
+        broker.delays.deliver_due()
+        broker.ctx.store.gate.confirm(end)
+        broker.delays.deliver_due()
+        assert broker.ctx.delay_progress.offset(1) == 2
+        self.confirm(broker)
+        broker.delays.deliver_due()
+        assert broker.ctx.delay_progress.offset(1) == 6
+        assert len(await broker.messages(topic, 2)) == 6
+
+    async def test_delivery_waits_for_the_confirmation_of_many(
+        self, broker: BrokerHarness, topic: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(delay_delivery, "DELIVERED_PER_TURN_MAX", 1)
+        await self.gated(broker, UNCONFIRMED_MAX + 3)
+        for _ in range(UNCONFIRMED_MAX + 5):
+            broker.delays.deliver_due()
+        broker.ctx.store.gate.open()
+        assert broker.ctx.store.queue_range(topic, 2) == (0, UNCONFIRMED_MAX)
+        for _ in range(3):
+            broker.delays.deliver_due()
+        assert broker.ctx.store.queue_range(topic, 2) == (0, UNCONFIRMED_MAX + 3)
+        assert broker.ctx.delay_progress.offset(1) == UNCONFIRMED_MAX + 3
+
+    async def test_a_later_run_delivers_unconfirmed_messages_again(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        """The broker was deposed meanwhile, and its deliveries may be truncated."""
+        await self.gated(broker, 2)
+        broker.delays.deliver_due()
+        broker.ctx.store.gate.open()
+        assert await delivered_by_the_loop(broker, topic, 4) == [b"0", b"1", b"0", b"1"]
+        assert broker.ctx.delay_progress.offset(1) == 2
 
 
 async def test_levels_are_independent(broker: BrokerHarness, topic: str) -> None:

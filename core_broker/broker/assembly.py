@@ -20,6 +20,7 @@ from core_broker.broker.saving import Encoder, TableSaver
 from core_broker.broker.truncation import finish_truncation
 from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
+from core_broker.dledger.folder_check import check_folder
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
@@ -186,7 +187,11 @@ def _dledger_roles(
     tls: ClientTls | None,
     hooks: list[RpcHook],
 ) -> DLedgerRoles | None:
-    """Make the member of a DLedger group and its roles; None without a DLedger commit log."""
+    """Make the member of a DLedger group and its roles; None without a DLedger commit log.
+
+    Raises SettingsError for wrong peers, and for settings that would hide messages of the store.
+    """
+    check_folder(ctx.config)
     if not ctx.config.enable_d_leger_commit_log:
         return None
     requests, registration, delays, checks, saver = services

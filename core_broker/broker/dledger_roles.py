@@ -23,7 +23,6 @@ from core_broker.dledger.member import Member
 from core_broker.dledger.model import Role
 from core_broker.dledger.owner import Hooks, Standing
 from core_broker.dledger.peers import group_of
-from core_broker.dledger.state_files import check_folder
 from core_broker.errors import StoreReadOnly
 from core_broker.ha.master import monotonic_ms
 from core_broker.ha.waiting_sends import Replicated, WaitingSends
@@ -58,10 +57,9 @@ class DLedgerRoles:
     """Follows the member. Also the copies of the log for sends that wait (`Replicas`)."""
 
     def __init__(self, parts: DLedgerParts) -> None:
-        """Prepare; raises SettingsError for wrong peers, and for a store with another log."""
+        """Prepare; raises SettingsError for wrong peers."""
         self._parts = parts
         self._ctx = ctx = parts.steps.ctx
-        check_folder(ctx.config)
         self._steps = RoleSteps(parts.steps)
         self._group = group_of(ctx.config)
         self._tables = LeaderTables(

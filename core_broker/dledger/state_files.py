@@ -11,9 +11,8 @@ Compatible with MemberState and DLedgerMmapFileStore of DLedger 0.3.1.2.
 from pathlib import Path
 from typing import NamedTuple
 
-from core_broker.config import BrokerConfig
 from core_broker.durable_files import replace_file
-from core_broker.errors import SettingProblem, SettingsError, StoreCorrupt
+from core_broker.errors import StoreCorrupt
 
 _TERM, _VOTE = "currTerm", "voteLeader"
 _END, _COMMITTED = "endIndex", "committedIndex"
@@ -24,14 +23,6 @@ class TermAndVote(NamedTuple):
 
     term: int
     vote: str | None
-
-
-def check_folder(config: BrokerConfig) -> None:
-    """Raise SettingsError when the store has messages in a commit log without entries."""
-    folder = Path(config.store_path_commit_log or Path(config.store_path_root_dir) / "commitlog")
-    if folder.is_dir() and any(folder.iterdir()):
-        expected = f"false: {folder} has messages, which a DLedger commit log cannot begin with"
-        raise SettingsError([SettingProblem("enableDLegerCommitLog", expected, "true")])
 
 
 def load_term(path: Path) -> TermAndVote:

@@ -8,7 +8,6 @@ from core_broker.config import BrokerConfig
 from core_broker.dledger.peers import group_of
 from core_broker.dledger.state_files import (
     TermAndVote,
-    check_folder,
     load_committed,
     load_term,
     save_committed,
@@ -66,13 +65,3 @@ def test_the_group_of_the_settings() -> None:
 def test_wrong_groups_are_refused(settings: dict[str, object], key: str) -> None:
     with pytest.raises(SettingsError, match=key):
         group_of(BrokerConfig(**settings))
-
-
-def test_a_store_with_another_log_is_refused(tmp_path: Path) -> None:
-    config = BrokerConfig(store_path_root_dir=str(tmp_path), enable_d_leger_commit_log=True)
-    check_folder(config)
-    (tmp_path / "commitlog").mkdir()
-    check_folder(config)
-    (tmp_path / "commitlog" / "00000000000000000000").write_bytes(b"x")
-    with pytest.raises(SettingsError, match="enableDLegerCommitLog"):
-        check_folder(config)

@@ -2,17 +2,17 @@
 
 Frames are those of the remoting protocol without ext fields; the code of an answer's frame is
 always 200, as the code of DLedger is in its body. The protocol has no signatures: haBindAddress and
-haAllowedAddresses protect the port as they protect replication. Compatible with
-DLedgerRpcNettyService of DLedger 0.3.1.2.
+haAllowedAddresses protect the port as they protect replication; an empty haAllowedAddresses allows
+the hosts of dLegerPeers. Compatible with DLedgerRpcNettyService of DLedger 0.3.1.2.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from core_broker.auth.acl2.source_addresses import listed_addresses
 from core_broker.config import BrokerConfig
 from core_broker.dledger.codes import DLedgerCode
 from core_broker.dledger.messages import (
@@ -26,7 +26,7 @@ from core_broker.dledger.messages import (
 )
 from core_broker.dledger.peers import Group
 from core_broker.errors import CannotListen, GantryError
-from core_broker.ha.admission import allowed_addresses, refusal
+from core_broker.raft_member.admission import Admission
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
@@ -71,11 +71,14 @@ class Transport:
             tls=_port_tls(config),
             limits=Limits(idle_close_s=IDLE_CLOSE_S, connections_max=CONNECTIONS_MAX),
             on_close=self._closed,
-            refusal=partial(refusal, allowed_addresses(config)),
+            refusal=self._refusal,
         )
+        listed = listed_addresses("haAllowedAddresses", config.ha_allowed_addresses)
+        hosts = {peer.host for peer in group.members.values()}
+        self._admission = Admission(listed.texts, lambda: hosts, "dLegerPeers")
         #: The leader that sent heartbeats on a connection.
         self._leaders: dict[Connection, str] = {}
-        self._asking: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
 
     async def start(self) -> None:
         """Listen on the port of the own peer; raises CannotListen."""
@@ -85,12 +88,13 @@ class Transport:
             await self._server.listen(host, own.port)
         except OSError as error:
             raise CannotListen("dLegerPeers", host, own.port, error) from None
+        self._begin(self._admission.resolve())
 
     async def close(self) -> None:
         """Close the port and all connections."""
-        for task in self._asking:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._asking, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.close()
         await self._client.close()
 
@@ -102,9 +106,12 @@ class Transport:
         Requests to one member leave in the order of the calls.
         """
         command = RemotingCommand.request(code_of(request), body=encode(request))
-        task = asyncio.get_running_loop().create_task(self._ask(target, command, kind, then))
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+        self._begin(self._ask(target, command, kind, then))
+
+    def _begin(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _ask(
         self,
@@ -127,6 +134,13 @@ class Transport:
         connection.answer(
             request, RemotingCommand.response(DLedgerCode.SUCCESS, body=encode(response))
         )
+
+    def _refusal(self, host: str) -> str:
+        if self._admission.knows(host):
+            return ""
+        # The names of members may have other addresses now: the next attempt finds them.
+        self._begin(self._admission.resolve())
+        return "the address is not one of dLegerPeers or haAllowedAddresses"
 
     def _dispatch(self, connection: Connection, request: RemotingCommand) -> None:
         kind = REQUESTS.get(request.code)

@@ -22,26 +22,37 @@ log = logging.getLogger(__name__)
 class Admission:
     """Allows peers by address. Event loop only; raises ValueError for an invalid list."""
 
-    def __init__(self, allowed: Sequence[str], hosts: Callable[[], Iterable[str]]) -> None:
+    def __init__(
+        self,
+        allowed: Sequence[str],
+        hosts: Callable[[], Iterable[str]],
+        source: str = "the members",
+    ) -> None:
+        """`source` names the list of the hosts in log lines, for example a setting."""
         self._listed = SourceAddresses(allowed) if allowed else None
         self._hosts = hosts
+        self._source = source
         self._resolved: set[Peer] = set()
         self._next_resolution_s = 0.0
 
     async def is_allowed(self, host: str) -> bool:
         """Whether a peer with this address may connect."""
+        if not self.knows(host) and self._listed is None:
+            await self.resolve()
+        return self.knows(host)
+
+    def knows(self, host: str) -> bool:
+        """Whether a peer may connect, as far as names are resolved."""
         peer = peer_address(host)
         if self._listed is not None:
             return self._listed.has(peer)
-        if peer in self._literal() or peer in self._resolved:
-            return True
-        await self._resolve()
-        return peer in self._resolved
+        return peer in self._literal() or peer in self._resolved
 
     def _literal(self) -> set[Peer | None]:
         return {peer_address(host) for host in self._hosts()} - {None}
 
-    async def _resolve(self) -> None:
+    async def resolve(self) -> None:
+        """Resolve the names of members, unless that was done a moment ago."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._next_resolution_s:
             return
@@ -53,7 +64,7 @@ class Admission:
                 async with asyncio.timeout(RESOLUTION_TIMEOUT_S):
                     found = await loop.getaddrinfo(name, None, type=socket.SOCK_STREAM)
             except (OSError, TimeoutError) as error:
-                log.warning("the address of member host %s is unknown: %s", name, error)
+                log.warning("host %s of %s has no address: %s", name, self._source, error)
                 continue
             resolved |= {peer for each in found if (peer := peer_address(str(each[4][0])))}
         self._resolved = resolved

@@ -41,6 +41,10 @@ def group_of(config: BrokerConfig) -> Group:
     self_id = config.d_leger_self_id
     if self_id not in numbers and not problems:
         problems.append(SettingProblem("dLegerSelfId", "an id of dLegerPeers", self_id))
+    if "," in config.store_path_d_ledger_commit_log:
+        expected = "one folder: several ones, separated by comma, are not available here"
+        value = config.store_path_d_ledger_commit_log
+        problems.append(SettingProblem("storePathDLedgerCommitLog", expected, value))
     if config.enable_controller_mode:
         expected = "false: a broker has a DLedger commit log or follows controllers"
         problems.append(SettingProblem("enableControllerMode", expected, "true"))

@@ -60,6 +60,14 @@ def test_the_group_of_the_settings() -> None:
             {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "enable_controller_mode": True},
             "enableControllerMode",
         ),
+        (
+            {
+                "d_leger_peers": PEERS,
+                "d_leger_self_id": "n0",
+                "store_path_d_ledger_commit_log": "/disk-1/data,/disk-2/data",
+            },
+            "storePathDLedgerCommitLog",
+        ),
     ],
 )
 def test_wrong_groups_are_refused(settings: dict[str, object], key: str) -> None:

@@ -1,67 +1,37 @@
-"""A running member: executes the effects of its node on disk, store and sockets.
+"""A running member: inputs to its node, effects of the node, and what its owner hears.
 
     request, answer, tick, own append → node → effects in order → role and commit index
 
-Effects that wait for the disk (term and vote) or stop the store (truncation) run in a task; what
-arrives meanwhile waits in a bounded queue. Event loop only, except the writes of term and vote.
+`inputs.py` lets one input wait for the effects of another; `execution.py` executes effects. A
+member that cannot keep its promises, for example on a failed disk, leaves the group until the
+broker starts again: it closes its connections, and the other members vote.
 """
 
 import asyncio
 import logging
 import random
-from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from core_broker.config import BrokerConfig
+from core_broker.dledger.checkpoint import CHECKPOINT_S, Ends, load_commit_index, save_ends
 from core_broker.dledger.clients import answer_to_client
-from core_broker.dledger.codes import DLedgerCode, PushKind
 from core_broker.dledger.entry_store import EntryStore
-from core_broker.dledger.messages import (
-    AnyRequest,
-    AnyResponse,
-    Entry,
-    HeartbeatRequest,
-    PushRequest,
-    PushResponse,
-    Response,
-    VoteRequest,
-    VoteResponse,
-    push_request,
-)
-from core_broker.dledger.model import (
-    Answer,
-    Effect,
-    EntriesGone,
-    LogRefused,
-    Push,
-    Role,
-    SaveTerm,
-    Send,
-    Truncate,
-)
+from core_broker.dledger.execution import Execution, Means
+from core_broker.dledger.inputs import Inputs, Step
+from core_broker.dledger.messages import AnyRequest, HeartbeatRequest, PushRequest, VoteRequest
+from core_broker.dledger.model import Role
 from core_broker.dledger.node import Node
 from core_broker.dledger.owner import Hooks, Standing
 from core_broker.dledger.peers import Group
-from core_broker.dledger.state_files import (
-    TermAndVote,
-    load_committed,
-    load_term,
-    save_committed,
-    save_term,
-)
+from core_broker.dledger.state_files import load_term
 from core_broker.dledger.transport import Token, Transport
-from core_broker.errors import GantryError
+from core_broker.errors import StoreReadOnly
 from core_broker.ha.master import monotonic_ms
-from core_broker.store import ColdRead, MessageStore
+from core_broker.store import MessageStore
 
 #: Interval of `Node.tick`, seconds.
 TICK_S = 0.05
-#: Interval of the checkpoint, seconds: DLedger's.
-CHECKPOINT_S = 3.0
-#: Inputs that wait for the disk; further requests are dropped, and asked again.
-INPUTS_MAX = 4096
 #: Patience with a leader whose connection is lost, ms: the first number plus a random part of the
 #: second. An idle leader sends something each second.
 PATIENCE_MS = (1200, 600)
@@ -81,14 +51,13 @@ class Member:
         self._hooks = hooks
         self._folder: Path = config.d_ledger_dir
         self._transport = Transport(group, config, self._requested, self._lost)
-        self._log = EntryStore(store)
+        self._inputs = Inputs(self._take)
         self._node: Node | None = None
+        self._execution: Execution | None = None
         self._standing = Standing(Role.CANDIDATE, 0, None)
         self._commit_index = -1
-        self._is_busy = False
-        self._inputs: deque[Callable[[], None]] = deque()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._timers: list[asyncio.Task[None]] = []
+        self._leaving: asyncio.Task[None] | None = None
         self._failure = ""
 
     # -- life --
@@ -96,19 +65,29 @@ class Member:
     async def start(self) -> None:
         """Load term and vote, listen, and begin as a candidate.
 
-        Raises CannotListen, and StoreCorrupt for a damaged `currterm`.
+        Raises CannotListen, and StoreCorrupt for a damaged `currterm`. A member that cannot write
+        its commit index takes no part, and reports the problem.
         """
-        saved = await asyncio.to_thread(load_term, self._term_path)
-        committed = await asyncio.to_thread(load_committed, self._checkpoint_path)
+        means = Means(
+            *(self.group, self._store, EntryStore(self._store), self._transport, self._hooks),
+            term_path=self._folder / "currterm",
+        )
+        saved = await asyncio.to_thread(load_term, means.term_path)
         entries = self._store.entries
         assert entries is not None
-        committed = min(committed, entries.end_index)
+        try:
+            committed = await load_commit_index(self._checkpoint_path, entries.end_index)
+        except OSError as error:
+            log.exception("This member takes no part in its DLedger group")
+            self._fail(error)
+            return
         self._node = Node(
-            *(self.group.name, self.group.self_id, tuple(self.group.members), self._log),
+            *(self.group.name, self.group.self_id, tuple(self.group.members), means.log),
             term=saved.term,
             vote=saved.vote,
             commit_index=committed,
         )
+        self._execution = Execution(self._node, means, self._inputs, self._note, self._fail)
         self._commit_index = committed
         self._store.gate.confirm(entries.end_position(committed))
         self._store.write_listeners.append(self._written)
@@ -118,24 +97,28 @@ class Member:
 
     async def stop(self) -> None:
         """Close the port, and write the checkpoint."""
-        if self._node is None:
+        if self._execution is None:
             return
-        tasks = [*self._timers, *self._tasks]
         for task in self._timers:
             task.cancel()
-        await self._transport.close()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._leaving is not None:
+            await self._leaving
+        else:
+            await self._transport.close()
+        await asyncio.gather(*self._timers, self._execution.close(), return_exceptions=True)
         if self._written in self._store.write_listeners:
             self._store.write_listeners.remove(self._written)
-        await self._save_checkpoint()
-
-    @property
-    def _term_path(self) -> Path:
-        return self._folder / "currterm"
+        await save_ends(self._checkpoint_path, self._ends)
 
     @property
     def _checkpoint_path(self) -> Path:
         return self._folder / "checkpoint"
+
+    @property
+    def _ends(self) -> Ends:
+        entries = self._store.entries
+        assert entries is not None
+        return Ends(entries.end_index, self._commit_index)
 
     # -- state --
 
@@ -170,52 +153,50 @@ class Member:
             "end_index": entries.end_index,
             "commit_index": self._commit_index,
             "followers": {} if self._node is None else self._node.matches,
+            "dropped_inputs": self._inputs.dropped,
             "problem": self.problem,
         }
 
     # -- inputs --
 
-    def _input(self, step: Callable[[], None]) -> None:
-        """Take an input now, or after the effects of an earlier one."""
-        if self._is_busy:
-            if len(self._inputs) < INPUTS_MAX:
-                self._inputs.append(step)
-            return
-        self._take(step)
-
-    def _take(self, step: Callable[[], None]) -> None:
+    def _take(self, step: Step) -> None:
         if self._failure:
             return
+        assert self._execution is not None
         try:
             step()
-            self._run(self._taken())
+            self._execution.run()
         except Exception as error:
             log.exception("This member leaves its DLedger group")
             self._fail(error)
 
-    def _taken(self) -> list[Effect]:
-        assert self._node is not None
-        return self._node.take()
-
     def _fail(self, error: Exception) -> None:
         """Leave the group: a member that cannot keep its promises must not make more."""
+        if self._failure:
+            return
         self._failure = f"{type(error).__name__}: {error}; start the broker again"
+        self._inputs.clear()
         self._set_standing(Standing(Role.CANDIDATE, self._standing.term, None))
+        if self._execution is not None:
+            # The end of its connections tells the other members that a leader is gone.
+            self._leaving = asyncio.get_running_loop().create_task(self._transport.close())
 
     async def _tick(self) -> None:
         while True:
-            self._input(self._ticked)
+            self._inputs.put(self._ticked)
             await asyncio.sleep(TICK_S)
 
     def _ticked(self) -> None:
         assert self._node is not None
         self._hooks.flush()
+        if self._store.health.has_failed:
+            raise StoreReadOnly(self._store.health.reason or "the disk of the store failed")
         self._node.tick(monotonic_ms())
 
     def _written(self) -> None:
         """The broker has written messages."""
         if self._standing.role is Role.LEADER:
-            self._input(self._appended)
+            self._inputs.put(self._appended)
 
     def _appended(self) -> None:
         assert self._node is not None
@@ -227,10 +208,11 @@ class Member:
             patience_ms = PATIENCE_MS[0] + random.randrange(PATIENCE_MS[1])
             self._node.suspect(leader, patience_ms, monotonic_ms())
 
-        self._input(step)
+        self._inputs.put(step)
 
     def _requested(self, request: AnyRequest, token: Token) -> None:
-        self._input(lambda: self._serve(request, token))
+        _, frame = token
+        self._inputs.put(lambda: self._serve(request, token), len(frame.body))
 
     def _serve(self, request: AnyRequest, token: Token) -> None:
         node, now_ms = self._node, monotonic_ms()
@@ -246,131 +228,18 @@ class Member:
             answer = answer_to_client(self.group, self._standing, request)
             self._transport.answer(token, answer)
 
-    # -- effects --
-
-    def _run(self, effects: list[Effect]) -> None:
-        for number, effect in enumerate(effects):
-            if isinstance(effect, SaveTerm | Truncate):
-                if self._node is not None and self._node.role is not Role.LEADER:
-                    self._note()
-                self._is_busy = True
-                task = asyncio.get_running_loop().create_task(self._run_slowly(effects[number:]))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
-                return
-            self._do(effect)
-        self._note()
-
-    async def _run_slowly(self, effects: list[Effect]) -> None:
-        """Execute effects that wait, then the inputs that came meanwhile."""
-        try:
-            while effects:
-                effect = effects.pop(0)
-                if isinstance(effect, SaveTerm):
-                    saved = TermAndVote(effect.term, effect.vote)
-                    await asyncio.to_thread(save_term, self._term_path, saved)
-                elif isinstance(effect, Truncate):
-                    await self._truncate(effect)
-                    effects += self._taken()
-                else:
-                    self._do(effect)
-            self._note()
-        except Exception as error:
-            log.exception("This member leaves its DLedger group")
-            self._fail(error)
-            return
-        self._is_busy = False
-        while self._inputs and not self._is_busy:
-            self._take(self._inputs.popleft())
-
-    async def _truncate(self, effect: Truncate) -> None:
-        entries, node = self._store.entries, self._node
-        assert entries is not None
-        assert node is not None
-        refusal = None
-        try:
-            await self._hooks.truncate(entries.end_position(effect.keep))
-        except GantryError as error:
-            refusal = LogRefused(DLedgerCode.DISK_ERROR, str(error))
-        self._confirm()  # the store begins with the confirm offset of its checkpoint
-        node.truncated(refusal, monotonic_ms())
-
-    def _do(self, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            self._send(effect)
-        elif isinstance(effect, Push):
-            self._push(effect)
-        elif isinstance(effect, Answer):
-            self._transport.answer(effect.token, effect.response)  # type: ignore[arg-type]
-
-    def _send(self, sent: Send) -> None:
-        kind: type[Any] = VoteResponse if isinstance(sent.request, VoteRequest) else Response
-
-        def answered(response: AnyResponse | None) -> None:
-            def step() -> None:
-                assert self._node is not None
-                self._hooks.flush()
-                self._node.answered(sent, response, monotonic_ms())
-
-            self._input(step)
-
-        self._transport.ask(sent.target, sent.request, kind, answered)
-
-    def _push(self, push: Push) -> None:
-        if push.kind is PushKind.COMMIT:
-            self._send_push(push, [])
-            return
-        try:
-            self._send_push(push, self._log.read(push.first, push.last))
-        except EntriesGone as gone:
-            log.info("member %s is behind: %s", push.target, gone)
-            asyncio.get_running_loop().call_soon(self._input, lambda: self._pushed(push, None))
-        except ColdRead as cold:
-            self._store.cold_reads.warm(cold, lambda error: self._warmed(push, error))
-
-    def _warmed(self, push: Push, error: Exception | None) -> None:
-        def step() -> None:
-            standing = self._standing
-            if error is not None:
-                log.warning("entry %d cannot be read: %s", push.first, error)
-            elif (standing.role, standing.term) == (Role.LEADER, push.term):
-                self._push(push)
-                return
-            self._pushed(push, None)
-
-        self._input(step)
-
-    def _send_push(self, push: Push, entries: list[Entry]) -> None:
-        request = push_request(push.kind, entries, push.commit_index)
-        request.group, request.term = self.group.name, push.term
-        request.leader_id = request.local_id = self.group.self_id
-        request.remote_id = push.target
-
-        def answered(response: PushResponse | None) -> None:
-            self._input(lambda: self._pushed(push, response))
-
-        self._transport.ask(push.target, request, PushResponse, answered)
-
-    def _pushed(self, push: Push, response: PushResponse | None) -> None:
-        assert self._node is not None
-        self._node.pushed(push, response, monotonic_ms())
-
     # -- results --
 
     def _note(self) -> None:
         """Tell the owner what changed."""
-        node = self._node
+        node, entries = self._node, self._store.entries
         assert node is not None
+        assert entries is not None
         self._set_standing(Standing(node.role, node.term, node.leader_id))
         if node.commit_index > self._commit_index:
             self._commit_index = node.commit_index
-            self._confirm()
+            self._store.gate.confirm(entries.end_position(self._commit_index))
             self._hooks.committed()
-
-    def _confirm(self) -> None:
-        entries = self._store.entries
-        assert entries is not None
-        self._store.gate.confirm(entries.end_position(self._commit_index))
 
     def _set_standing(self, standing: Standing) -> None:
         if standing != self._standing:
@@ -380,14 +249,4 @@ class Member:
     async def _checkpoint(self) -> None:
         while True:
             await asyncio.sleep(CHECKPOINT_S)
-            await self._save_checkpoint()
-
-    async def _save_checkpoint(self) -> None:
-        entries = self._store.entries
-        assert entries is not None
-        try:
-            await asyncio.to_thread(
-                save_committed, self._checkpoint_path, entries.end_index, self._commit_index
-            )
-        except OSError as error:
-            log.warning("the checkpoint of DLedger cannot be written: %s", error)
+            await save_ends(self._checkpoint_path, self._ends)

@@ -1,0 +1,104 @@
+"""A DLedger group of three brokers in this process."""
+
+import errno
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from core_broker.broker import Broker
+from core_broker.broker.dledger_roles import DLedgerRoles
+from core_broker.remoting.codes import ResponseCode
+from core_broker.store import files
+from tests.support.cluster import free_broker_port
+from tests.support.eventually import eventually
+from tests.unit.broker.conftest import MakeBroker, WireClient
+
+Connect = Callable[[str], WireClient]
+
+
+async def start_group(folder: Path, start_broker: MakeBroker, **settings: object) -> list[Broker]:
+    """Start three members."""
+    peers = ";".join(f"n{number}-127.0.0.1:{free_broker_port()}" for number in range(3))
+    return [
+        await start_broker(
+            store_path_root_dir=str(folder / f"n{number}"),
+            broker_role="SLAVE",
+            enable_d_leger_commit_log=True,
+            d_leger_peers=peers,
+            d_leger_self_id=f"n{number}",
+            **settings,
+        )
+        for number in range(3)
+    ]
+
+
+def roles_of(broker: Broker) -> DLedgerRoles:
+    roles = broker._parts.dledger
+    assert roles is not None
+    return roles
+
+
+def master_of(brokers: Sequence[Broker]) -> Broker | None:
+    """The broker that accepts messages."""
+    for broker in brokers:
+        state = roles_of(broker).varz()
+        if state["is_acting"] and state["role"] == "leader":
+            return broker
+    return None
+
+
+async def master_among(brokers: Sequence[Broker]) -> Broker:
+    master = await eventually(lambda: master_of(brokers))
+    assert master is not None
+    return master
+
+
+class BrokenDisk:
+    """fdatasync that fails for all files below a folder."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder: str | None = None
+        self._sync = files._fdatasync
+        self._pipe = os.pipe()
+        monkeypatch.setattr(files, "_fdatasync", self)
+        # The sync thread of the kernel gets the descriptor of a pipe, which cannot be synced.
+        monkeypatch.setattr(files.DiskFile, "descriptor", property(self._descriptor))
+
+    def close(self) -> None:
+        for each in self._pipe:
+            os.close(each)
+
+    def _is_broken(self, fd: int) -> bool:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        return self.folder is not None and path.is_relative_to(self.folder)
+
+    def _descriptor(self, file: files.DiskFile) -> int:
+        return self._pipe[1] if self._is_broken(file._fd) else file._fd
+
+    def __call__(self, fd: int) -> None:
+        if self._is_broken(fd):
+            raise OSError(errno.EIO, "Input/output error")
+        self._sync(fd)
+
+
+async def test_a_leader_with_a_failed_disk_leaves_the_group(
+    tmp_path: Path, start_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = BrokenDisk(monkeypatch)
+    brokers = await start_group(tmp_path, start_broker, flush_disk_type="SYNC_FLUSH")
+    master = await master_among(brokers)
+    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    disk.folder = master.config.store_path_root_dir
+    answer = await connect(master.addr).send("T", b"on the failed disk")
+    assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
+    others = [broker for broker in brokers if broker is not master]
+    elected = await master_among(others)
+    assert (await connect(elected.addr).send("T", b"after")).code == ResponseCode.SUCCESS
+    state = roles_of(master).varz()
+    assert state["role"] == "candidate"
+    assert "flushing" in state["problem"]
+    assert "flushing" in master.readiness.report()["role"]
+    disk.folder = None
+    disk.close()

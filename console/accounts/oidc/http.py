@@ -2,9 +2,7 @@
 
 import http.client
 import json
-import socket
 import ssl
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -15,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.accounts.external import ProviderFailed
 from console.identity_settings import LOOPBACK_HOSTS
+from console.outgoing_requests import OutgoingFailed, answer_of
 
 #: Time of a request with its answer, seconds.
 REQUEST_S_MAX: Final = 10.0
@@ -52,19 +51,12 @@ def _answer(
         connection = _connection(parts.scheme, parts.hostname or "", parts.port, ca_file)
     except (OSError, ValueError) as problem:
         raise _failed(url, problem) from problem
-    # Time-outs of sockets are per read, and a close does not wake a read.
-    timer = threading.Timer(REQUEST_S_MAX, _abort, (connection,))
-    timer.start()
-    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    bounds: Any = {"within_s": REQUEST_S_MAX, "bytes_max": ANSWER_BYTES_MAX + 1}
+    accepted = {"Accept": "application/json", **headers}
     try:
-        connection.request(method, path, body, {"Accept": "application/json", **headers})
-        answer = connection.getresponse()
-        status, data = answer.status, answer.read(ANSWER_BYTES_MAX + 1)
-    except (OSError, http.client.HTTPException, ValueError, AttributeError) as problem:
+        status, data = answer_of(connection, method, parts, body, accepted, **bounds)
+    except OutgoingFailed as problem:
         raise _failed(url, problem) from problem
-    finally:
-        timer.cancel()
-        connection.close()
     decoded: Any = None
     with suppress(ValueError, RecursionError):
         decoded = json.loads(data) if len(data) <= ANSWER_BYTES_MAX else None
@@ -94,9 +86,3 @@ def _connection(
         return http.client.HTTPConnection(host, port, timeout=REQUEST_S_MAX)
     context = ssl.create_default_context(cafile=ca_file or None)
     return http.client.HTTPSConnection(host, port, timeout=REQUEST_S_MAX, context=context)
-
-
-def _abort(connection: http.client.HTTPConnection) -> None:
-    if connection.sock is not None:
-        with suppress(OSError):
-            connection.sock.shutdown(socket.SHUT_RDWR)

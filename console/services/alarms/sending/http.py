@@ -8,12 +8,12 @@ metadata service of a cloud.
 import http.client
 import socket
 import ssl
-import threading
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from console.outgoing_requests import OutgoingFailed, answer_of
 from console.services.alarms.sending.formats import Post
 
 #: Time for one request with its answer, seconds.
@@ -49,21 +49,16 @@ def post(request: Post, allowed: Sequence[str]) -> tuple[int, bytes]:
     port = parts.port or (443 if parts.scheme == "https" else 80)
     address = checked_address(host, port, allowed)
     connection = _connection(parts.scheme, host, port, address)
-    # Time-outs of sockets are per read: the timer ends a request that trickles.
-    timer = threading.Timer(REQUEST_S_MAX, _abort, (connection,))
-    timer.start()
+    headers = {
+        "Content-Type": "application/json; charset=utf-8",
+        "User-Agent": USER_AGENT,
+        **request.headers,
+    }
+    bounds: Any = {"within_s": REQUEST_S_MAX, "bytes_max": ANSWER_BYTES_MAX}
     try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": USER_AGENT}
-        connection.request("POST", path, request.body, {**headers, **request.headers})
-        answer = connection.getresponse()
-        status, body = answer.status, answer.read(ANSWER_BYTES_MAX)
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        raise SendFailed(f"{host}:{port} does not answer: {reason}") from error
-    finally:
-        timer.cancel()
-        connection.close()
+        status, body = answer_of(connection, "POST", parts, request.body, headers, **bounds)
+    except OutgoingFailed as failure:
+        raise SendFailed(f"{host}:{port} does not answer: {failure}") from failure
     if 200 <= status < 300:
         return status, body
     if 300 <= status < 400:
@@ -134,12 +129,3 @@ def _to(address: str) -> Any:
         return socket.create_connection((address, target[1]), timeout, source)
 
     return connect
-
-
-def _abort(connection: http.client.HTTPConnection) -> None:
-    sock = connection.sock
-    if sock is not None:
-        try:
-            sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return

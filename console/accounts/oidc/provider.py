@@ -29,6 +29,8 @@ KEYS_AGAIN_S: Final = 30.0
 FAILED_S: Final = 10.0
 #: Time that others wait for the request of one, seconds.
 WAIT_S_MAX: Final = 2.0
+#: Maximum number of sign-ins that wait for the provider: each keeps a thread of the console.
+WAITING_MAX: Final = 8
 RANDOM_BYTES: Final = 32
 ENDPOINTS: Final = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
@@ -58,6 +60,23 @@ _known: dict[str, _Known] = {}
 _failed: dict[str, tuple[float, ProviderFailed]] = {}
 #: Held during requests for metadata and keys: one at a time.
 _lock = threading.Lock()
+_places = threading.BoundedSemaphore(WAITING_MAX)
+
+
+class ProviderBusy(ProviderFailed):
+    """WAITING_MAX sign-ins wait for the provider."""
+
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        text = _("{count} sign-ins wait for the provider, which is slow; no more are begun.")
+        super().__init__(
+            format_lazy(text, count=WAITING_MAX),
+            hint=_(
+                "Try again in some seconds. Local accounts sign in with name and password. "
+                "Setting: CONSOLE_OIDC_ISSUER."
+            ),
+        )
 
 
 def authorization_url(oidc: OidcSettings, attempt: Attempt, redirect_uri: str) -> str:
@@ -73,12 +92,21 @@ def authorization_url(oidc: OidcSettings, attempt: Attempt, redirect_uri: str) -
         "code_challenge": base64.urlsafe_b64encode(digest).decode().rstrip("="),
         "code_challenge_method": "S256",
     }
-    endpoint = str(_provider(oidc).metadata["authorization_endpoint"])
+    known = _fresh(oidc)
+    if known is None:
+        with _place():
+            known = _provider(oidc)
+    endpoint = str(known.metadata["authorization_endpoint"])
     return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
 
 def person_of(oidc: OidcSettings, attempt: Attempt, code: str, redirect_uri: str) -> Person:
     """Exchange the code; return who has signed in. Raises ProviderFailed, SignInRefused."""
+    with _place():
+        return _person_of(oidc, attempt, code, redirect_uri)
+
+
+def _person_of(oidc: OidcSettings, attempt: Attempt, code: str, redirect_uri: str) -> Person:
     known = _provider(oidc)
     answer = _exchanged(oidc, known.metadata, attempt, code, redirect_uri)
     token, access_token = answer.get("id_token"), str(answer.get("access_token") or "")
@@ -105,6 +133,17 @@ def forget() -> None:
     with _lock:
         _known.clear()
         _failed.clear()
+
+
+@contextmanager
+def _place() -> Iterator[None]:
+    """A place among the sign-ins that wait. Raises ProviderBusy at once when all are taken."""
+    if not _places.acquire(blocking=False):
+        raise ProviderBusy
+    try:
+        yield
+    finally:
+        _places.release()
 
 
 def _exchanged(

@@ -1,10 +1,8 @@
 """Start of a sign-in at the provider, and its callback.
 
-The session holds the secrets of at most ATTEMPTS_MAX sign-ins, so that tabs do not disturb one
-another; each is used once.
+`attempts.py` keeps the secrets between the two requests in the browser.
 """
 
-import time
 from typing import Any, Final
 
 from django.conf import settings
@@ -19,18 +17,13 @@ from django.utils.translation import gettext_lazy
 from django.views import View
 
 from console.accounts.external import ProviderFailed, SignInRefused, account_of
-from console.accounts.oidc import provider
+from console.accounts.oidc import attempts, provider
 from console.accounts.oidc.provider import Attempt
 from console.accounts.sign_in import entered
 from console.frame.access import Need, needs
 from console.gateway import GatewayError, NotFound
 
-SESSION_KEY: Final = "gantry_oidc"
-ATTEMPTS_MAX: Final = 5
-#: Time between start and callback, seconds.
-ATTEMPT_S_MAX: Final = 600
 CODE_CHARS_MAX: Final = 8_000
-NEXT_CHARS_MAX: Final = 2_000
 BACKEND: Final = "django.contrib.auth.backends.ModelBackend"
 
 
@@ -52,20 +45,21 @@ class OidcPage(View):
 class StartPage(OidcPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         attempt = Attempt.new()
-        target = request.GET.get("next", "")[:NEXT_CHARS_MAX]
         url = provider.authorization_url(settings.OIDC, attempt, redirect_uri(request))
-        pending = list(request.session.get(SESSION_KEY, ()))[-(ATTEMPTS_MAX - 1) :]
-        request.session[SESSION_KEY] = [
-            *pending,
-            [attempt.state, attempt.nonce, attempt.verifier, time.time(), target],
-        ]
-        return redirect(url)
+        response = redirect(url)
+        attempts.keep(request, response, attempt, request.GET.get("next", ""))
+        return response
 
 
 @needs(Need.OPEN)
 class CallbackPage(OidcPage):
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        response = super().dispatch(request, *args, **kwargs)
+        attempts.forget(request, response)
+        return response
+
     def get(self, request: HttpRequest) -> HttpResponse:
-        attempt, target = taken_attempt(request)
+        pending = attempts.pending_of(request)
         answered_by = request.GET.get("iss", settings.OIDC.issuer)
         if answered_by != settings.OIDC.issuer:
             raise ProviderFailed(gettext_lazy("Another provider has answered (iss)."))
@@ -76,33 +70,15 @@ class CallbackPage(OidcPage):
         code = request.GET.get("code", "")
         if not 0 < len(code) <= CODE_CHARS_MAX:
             raise ProviderFailed(gettext_lazy("The provider sent no code."))
-        person = provider.person_of(settings.OIDC, attempt, code, redirect_uri(request))
+        person = provider.person_of(settings.OIDC, pending.attempt, code, redirect_uri(request))
         user = account_of(person, settings.OIDC.groups, "CONSOLE_OIDC_GROUPS")
-        return self.signed_in(request, user, target)
+        return self.signed_in(request, user, pending.target)
 
     def signed_in(self, request: HttpRequest, user: User, target: str) -> HttpResponse:
         if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
             target = resolve_url(settings.LOGIN_REDIRECT_URL)
         hours: int = settings.OIDC.session_hours
         return entered(request, user, BACKEND, target, hours=hours)
-
-
-def taken_attempt(request: HttpRequest) -> tuple[Attempt, str]:
-    """Return the attempt of the state, and the page that the person asked for; a state counts once.
-
-    Raises ProviderFailed.
-    """
-    given, now_s = request.GET.get("state", ""), time.time()
-    pending = list(request.session.get(SESSION_KEY, ()))
-    mine = [each for each in pending if given and each[0] == given]
-    request.session[SESSION_KEY] = [each for each in pending if each not in mine]
-    if not mine or now_s - mine[0][3] > ATTEMPT_S_MAX:
-        raise ProviderFailed(
-            gettext_lazy("This sign-in has ended, was used before, or began in another browser."),
-            hint=gettext_lazy("Begin again at the sign-in page."),
-        )
-    state, nonce, verifier, _began, target = mine[0]
-    return Attempt(state, nonce, verifier), str(target)
 
 
 def redirect_uri(request: HttpRequest) -> str:
@@ -116,4 +92,6 @@ def failed_page(request: HttpRequest, failure: GatewayError) -> HttpResponse:
     context = {"title": _("Sign in"), "failure": failure}
     response = render(request, "accounts/oidc_failed.html", context, status=failure.status)
     response.headers["Cache-Control"] = "no-store"
+    if failure.retry_after_s:
+        response.headers["Retry-After"] = str(failure.retry_after_s)
     return response

@@ -19,6 +19,8 @@ from console.frame.targets import resources
 USERNAME_CHARS_MAX = 150
 #: Longest text of a code, with blanks and hyphens.
 CODE_CHARS_MAX = 64
+#: Longest password that is compared.
+PASSWORD_CHARS_MAX = 4_096
 #: Longest permission: resource, action and two patterns.
 PERMISSION_CHARS_MAX = 600
 PERMISSION_EXAMPLES = "topics:read\ngroups:write:payment-*@local"
@@ -50,6 +52,18 @@ class CodeForm(TablerForm):
             "inputmode": "text",
             "spellcheck": "false",
         }
+
+
+class OwnPasswordForm(TablerForm):
+    """The password of the own account, asked again."""
+
+    password = forms.CharField(
+        label=_("Your password"),
+        max_length=PASSWORD_CHARS_MAX,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+        help_text=_("Before an authenticator app is set up, the console asks for it again."),
+    )
 
 
 class NewPasswordForm(PasswordChangeForm):

@@ -5,10 +5,11 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from console.accounts import second_factor
-from console.accounts.forms import CodeForm
+from console.accounts import password_check, second_factor
+from console.accounts.forms import CodeForm, OwnPasswordForm
 from console.accounts.sessions import end, sessions_of
 from console.audit.recording import audited
 from console.frame.access import Need, needs
@@ -29,6 +30,8 @@ class SecurityPage(Page):
     def post(self, request: HttpRequest) -> HttpResponseBase:
         if "end" in request.POST:
             return self.end_sessions(request)
+        if "password" in request.POST:
+            return self.begin(request)
         form = CodeForm(request.POST)
         enrol = "confirm" in request.POST
         if not form.is_valid():
@@ -44,6 +47,17 @@ class SecurityPage(Page):
         messages.success(request, _("The second factor is off."))
         return redirect("accounts:security")
 
+    def begin(self, request: HttpRequest) -> HttpResponseBase:
+        """Check the password; the enrolment follows."""
+        form = OwnPasswordForm(request.POST)
+        if form.is_valid():
+            try:
+                password_check.check_password(request, self.account, form.cleaned_data["password"])
+                return redirect(f"{reverse('accounts:security')}?enrol=1")
+            except password_check.WrongPassword as refusal:
+                form.add_error("password", str(refusal.detail))
+        return self.form(CodeForm(), status=422, enrol=True, password_form=form)
+
     def change(self, request: HttpRequest, code: str) -> list[str]:
         """Run the action of the pressed button; return new recovery codes."""
         user, name = self.account, request.user.get_username()
@@ -51,7 +65,11 @@ class SecurityPage(Page):
             with audited(request, "user.second-factor.on", target=name):
                 if not self.is_offered:
                     raise NotAllowedNow(_("Not available for this account."))
-                return second_factor.confirm(user, code)
+                if not password_check.is_checked(request):
+                    raise NotAllowedNow(_("The password was not given, or too long ago."))
+                codes = second_factor.confirm(user, code)
+                password_check.forget(request)
+                return codes
         if "renew" in request.POST:
             with audited(request, "user.second-factor.renew", target=name):
                 second_factor.check(user, code)
@@ -90,9 +108,11 @@ class SecurityPage(Page):
         status: int = 200,
         enrol: bool = False,
         codes: list[str] | None = None,
+        password_form: OwnPasswordForm | None = None,
     ) -> HttpResponse:
         is_on = second_factor.has_second_factor(self.account)
         enrols = enrol and not is_on and self.is_offered
+        is_checked = password_check.is_checked(self.request)
         response = self.show(
             title=_("Sign-in and sessions"),
             crumbs=[Crumb(_("Sign-in and sessions"))],
@@ -101,7 +121,8 @@ class SecurityPage(Page):
             is_on=is_on,
             is_required=settings.SECOND_FACTOR == "required",
             is_offered=self.is_offered,
-            enrolment=second_factor.begin(self.account) if enrols else None,
+            enrolment=second_factor.begin(self.account) if enrols and is_checked else None,
+            password_form=(password_form or OwnPasswordForm()) if enrols else None,
             codes=codes,
             codes_left=second_factor.recovery_codes_left(self.account),
             sessions=sessions_of(self.account),

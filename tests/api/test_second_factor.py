@@ -5,11 +5,12 @@ from typing import Any
 
 import pyotp
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth.models import User
 from django.test import Client
 from pytest_django import Settings
 
-from console.accounts import second_factor
+from console.accounts import password_check, second_factor
 from console.accounts.models import RecoveryCode, SecondFactor, SignIn
 from console.audit.models import AuditRow
 from console.gateway import GatewayError
@@ -19,6 +20,7 @@ PAGE = "/accounts/security/"
 LOGIN = "/accounts/login/"
 CODE = f"{LOGIN}code/"
 START_MS = 1_800_000_000_000
+PASSWORD = {"password": "operator-password"}
 pytestmark = pytest.mark.must_beat(19)
 
 
@@ -27,8 +29,8 @@ class Phone:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.secret, self.at_ms = "", START_MS
-        for name in ("console.accounts.second_factor", "console.accounts.sign_in"):
-            monkeypatch.setattr(f"{name}.now_ms", lambda: self.at_ms)
+        for name in ("password_check", "second_factor", "sign_in"):
+            monkeypatch.setattr(f"console.accounts.{name}.now_ms", lambda: self.at_ms)
 
     def code(self) -> str:
         return pyotp.TOTP(self.secret).at(self.at_ms // 1_000)
@@ -65,6 +67,7 @@ def test_the_page_enrols_with_a_picture_and_shows_recovery_codes_once(
     operator: User, phone: Phone
 ) -> None:
     page = browser(operator)
+    assert page.post(PAGE, PASSWORD).headers["Location"] == f"{PAGE}?enrol=1"
     shown = page.get(f"{PAGE}?enrol=1")
     assert shown.headers["Cache-Control"] == "no-store"
     enrolment = shown.context["enrolment"]
@@ -81,6 +84,38 @@ def test_the_page_enrols_with_a_picture_and_shows_recovery_codes_once(
     digests = set(RecoveryCode.objects.values_list("digest", flat=True))
     assert not digests & set(codes)
     assert AuditRow.objects.filter(action="user.second-factor.on", result="done").count() == 1
+
+
+def test_the_enrolment_asks_for_the_password_again(operator: User, phone: Phone) -> None:
+    page = browser(operator)
+    asked = page.get(f"{PAGE}?enrol=1")
+    assert asked.context["enrolment"] is None
+    assert b'autocomplete="current-password"' in asked.content
+    assert not SecondFactor.objects.exists()
+    wrong = page.post(PAGE, {"password": "something-else"})
+    assert wrong.status_code == 422
+    assert b"not the password" in wrong.content
+    assert page.get(f"{PAGE}?enrol=1").context["enrolment"] is None
+    phone.secret = second_factor.begin(operator).secret
+    assert page.post(PAGE, {"confirm": "1", "code": phone.code()}).status_code == 409
+    assert page.post(PAGE, PASSWORD).status_code == 302
+    phone.at_ms += password_check.CHECKED_MS + 1
+    assert page.post(PAGE, {"confirm": "1", "code": phone.code()}).status_code == 409, "too old"
+    assert not second_factor.has_second_factor(operator)
+    assert page.post(PAGE, PASSWORD).status_code == 302
+    assert page.post(PAGE, {"confirm": "1", "code": phone.next_code()}).context["codes"]
+    results = AuditRow.objects.filter(action="user.password.check").values_list("result", flat=True)
+    assert sorted(results) == ["done", "done", "failed"]
+
+
+def test_wrong_own_passwords_count_for_the_limit_of_the_sign_in(operator: User) -> None:
+    page = browser(operator)
+    answers = [
+        page.post(PAGE, {"password": "something-else"}).status_code
+        for _each in range(django_settings.AXES_FAILURE_LIMIT)
+    ]
+    assert answers[-1] == 429
+    assert page.post(PAGE, PASSWORD).status_code == 429
 
 
 def test_a_sign_in_needs_the_password_and_a_fresh_code(enrolled: Any, phone: Phone) -> None:
@@ -209,6 +244,7 @@ def test_nobody_sets_up_a_factor_that_is_not_offered(
     else:
         User.objects.filter(pk=operator.pk).update(password="!")
         page.force_login(User.objects.get(pk=operator.pk))
+    page.post(PAGE, PASSWORD)
     assert page.get(f"{PAGE}?enrol=1").context["enrolment"] is None
     phone.secret = second_factor.begin(operator).secret
     assert page.post(PAGE, {"confirm": "1", "code": phone.code()}).status_code == 409

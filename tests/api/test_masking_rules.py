@@ -69,7 +69,14 @@ def test_pages_of_rules(staff: User, reader: User, local: object, topic: str) ->
     assert "$..card" in listed
     assert browser(reader).get(f"{PAGES}/masking/create/").status_code == 403
     number = MaskingRule.objects.get().pk
-    assert page.post(f"{PAGES}/masking/{number}/", {"delete": ""}).status_code == 302
+    asked = page.post(f"{PAGES}/masking/{number}/", {"delete": ""})
+    assert asked.status_code == 200
+    assert "sees these fields at once" in asked.content.decode()
+    wrong = page.post(f"{PAGES}/masking/{number}/", {"delete": "", "typed_name": "card"})
+    assert wrong.status_code == 422
+    assert MaskingRule.objects.exists(), "only the typed name deletes"
+    typed = {"delete": "", "typed_name": "cards"}
+    assert page.post(f"{PAGES}/masking/{number}/", typed).status_code == 302
     assert not MaskingRule.objects.exists()
 
 

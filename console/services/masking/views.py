@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, needs
+from console.frame.forms import TypedNameForm
 from console.frame.masking import seen_by
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Target
@@ -103,7 +104,7 @@ class RuleCreatePage(RulePage):
 
 @needs(Need.ADMIN)
 class RuleOnePage(RulePage):
-    """One rule: edit, preview, delete."""
+    """One rule: edit, preview, delete after the name is typed."""
 
     actions = {"post": "masking-rule.update"}
 
@@ -116,11 +117,26 @@ class RuleOnePage(RulePage):
         if "delete" not in request.POST:
             return self.submitted(request, rule)
         check_scope(request, not rule.cluster, rule)
+        is_typed = "typed_name" in request.POST
+        form = TypedNameForm(request.POST if is_typed else None, expected=rule.name)
+        if not form.is_valid():
+            return self.to_confirm(rule, form, status=422 if is_typed else 200)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": rule.state}
         with audited(request, "masking-rule.delete", **about):
             rules.delete(request.user, rule)
         messages.success(request, _("The rule is deleted."))
         return redirect("masking:list", cluster=cluster)
+
+    def to_confirm(self, rule: MaskingRule, form: TypedNameForm, status: int) -> HttpResponse:
+        """Show what the deletion uncovers, with a form for the rule's name."""
+        rules.check_may_show(self.request.user, rule)
+        crumbs = [
+            Crumb(_("Masked fields"), reverse("masking:list", args=[self.cluster.name])),
+            Crumb(rule.name, reverse("masking:rule", args=[self.cluster.name, rule.pk])),
+            Crumb(_("Delete rule")),
+        ]
+        title = _("Delete rule")
+        return self.show(title=title, crumbs=crumbs, removal=form, rule=rule, status=status)
 
 
 def check_scope(request: Any, all_clusters: bool, rule: MaskingRule | None) -> None:

@@ -23,13 +23,36 @@ RocketMQ's response codes and their meaning; console, REST API and command line 
 """
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class GantryError(Exception):
     """Base class of the exceptions of Gantry."""
+
+
+class FormattedText(str):
+    """A text with its template and values, for programs that translate the template.
+
+    Values may be formatted texts themselves.
+    """
+
+    template: str
+    values: Mapping[str, object]
+
+    def __new__(cls, template: str, /, **values: object) -> "FormattedText":
+        text = super().__new__(cls, template.format(**values))
+        text.template, text.values = template, values
+        return text
+
+
+class FormattedError(GantryError):
+    """An error whose text keeps template and values; without values, the text is taken as it is."""
+
+    def __init__(self, text: str, /, **values: object) -> None:
+        self.text = FormattedText(text, **values) if values else text
+        super().__init__(self.text)
 
 
 #: Problems of settings in the text of an error; the text counts the others.

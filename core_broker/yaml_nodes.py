@@ -14,7 +14,7 @@ from ruamel.yaml.composer import Composer
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from core_broker.errors import GantryError
+from core_broker.errors import FormattedError, FormattedText
 
 #: Maximum nesting of a file; the format itself needs 4 levels.
 DEPTH_MAX: Final = 16
@@ -36,7 +36,7 @@ _TRUE = frozenset({"y", "yes", "true", "on"})
 _FALSE = frozenset({"n", "no", "false", "off"})
 
 
-class YamlError(GantryError):
+class YamlError(FormattedError):
     """A document, or a value in it, is not valid. The text quotes no secret."""
 
 
@@ -44,7 +44,7 @@ class _BoundedComposer(Composer):
     """Ends at the node after `nodes_max`, before any node more is built."""
 
     nodes_max = NODES_MAX
-    remedy = "divide the accounts among several files below conf/acl"
+    remedy: str = "divide the accounts among several files below conf/acl"
 
     def __init__(self, loader: Any = None) -> None:
         super().__init__(loader)
@@ -53,9 +53,11 @@ class _BoundedComposer(Composer):
     def compose_node(self, parent: Any, index: Any) -> Any:
         self._nodes += 1
         if self._nodes > self.nodes_max:
-            line = self.parser.peek_event().start_mark.line + 1
             raise YamlError(
-                f"line {line}: more than {self.nodes_max} keys and values; {self.remedy}."
+                "{line}more than {most} keys and values; {remedy}.",
+                line=_line(self.parser.peek_event().start_mark.line),
+                most=self.nodes_max,
+                remedy=self.remedy,
             )
         return super().compose_node(parent, index)
 
@@ -84,26 +86,31 @@ def compose(text: str, nodes_max: int | None = None, remedy: str = "") -> Node |
         root: Node | None = yaml.compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark is not None else ""
+        line = _line(mark.line) if mark is not None else ""
         # The problem of an alias quotes the alias, which may be an unquoted secret.
         problem = str(error.problem or error.context)
-        text = "a value begins with *; quote the value" if "alias" in problem else problem
-        raise YamlError(f"{line}no YAML: {text}") from None
+        if "alias" in problem:
+            problem = FormattedText("a value begins with *; quote the value")
+        raise YamlError("{line}no YAML: {problem}", line=line, problem=problem) from None
     except (LookupError, AssertionError):
         # ruamel looks up the types of a version without a check.
         raise YamlError("no YAML: the version of %YAML is not supported") from None
     except (YAMLError, ValueError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise YamlError(f"no YAML: {reason}") from None
+        raise YamlError("{line}no YAML: {problem}", line="", problem=reason) from None
     if root is None or is_null(root):
         return None
     _check(root)
     return root
 
 
-def line_of(node: Node) -> str:
+def line_of(node: Node) -> FormattedText:
     """`line N: `, the beginning of an error's text."""
-    return f"line {node.start_mark.line + 1}: "
+    return _line(node.start_mark.line)
+
+
+def _line(index: int) -> FormattedText:
+    return FormattedText("line {number}: ", number=index + 1)
 
 
 def is_null(node: Node) -> bool:
@@ -114,13 +121,14 @@ def is_null(node: Node) -> bool:
 def members(node: Node, name: str) -> Iterator[tuple[str, Node]]:
     """Keys and values of a map, in order. Raises YamlError for another node."""
     if not isinstance(node, MappingNode):
-        raise YamlError(f"{line_of(node)}{name} is no map of keys and values.")
+        raise YamlError("{line}{name} is no map of keys and values.", line=line_of(node), name=name)
     seen = set()
     for key, value in node.value:
         if not isinstance(key, ScalarNode) or key.value == "<<":
-            raise YamlError(f"{line_of(key)}a key of {name} is no text.")
+            raise YamlError("{line}a key of {name} is no text.", line=line_of(key), name=name)
         if key.value in seen:
-            raise YamlError(f"{line_of(key)}{name} has the key {key.value!r} twice.")
+            text = "{line}{name} has the key {key!r} twice."
+            raise YamlError(text, line=line_of(key), name=name, key=key.value)
         seen.add(key.value)
         yield key.value, value
 
@@ -130,14 +138,15 @@ def items(node: Node, name: str) -> list[Node]:
     if is_null(node):
         return []
     if not isinstance(node, SequenceNode):
-        raise YamlError(f"{line_of(node)}{name} is no list; write each item after `- `.")
+        text = "{line}{name} is no list; write each item after `- `."
+        raise YamlError(text, line=line_of(node), name=name)
     return list(node.value)
 
 
 def raw_text(node: Node, name: str) -> str:
     """The text of a value as written. Raises YamlError for a map or list."""
     if not isinstance(node, ScalarNode):
-        raise YamlError(f"{line_of(node)}{name} is no text.")
+        raise YamlError("{line}{name} is no text.", line=line_of(node), name=name)
     return str(node.value)
 
 
@@ -156,8 +165,11 @@ def key_text(node: Node, name: str) -> tuple[str | None, str]:
     if kind == "bool":
         return text, f"{line_of(node)}{name} is a boolean in YAML; quote the value."
     raise YamlError(
-        f"{line_of(node)}{name} is read differently by RocketMQ 4 and 5 ({kind} in YAML 1.1); "
-        "quote the value."
+        "{line}{name} is read differently by RocketMQ 4 and 5 ({kind} in YAML 1.1); quote the "
+        "value.",
+        line=line_of(node),
+        name=name,
+        kind=kind,
     )
 
 
@@ -168,14 +180,14 @@ def boolean(node: Node, name: str) -> bool:
         return False
     if text in _TRUE:
         return True
-    raise YamlError(f"{line_of(node)}{name} is neither true nor false.")
+    raise YamlError("{line}{name} is neither true nor false.", line=line_of(node), name=name)
 
 
 def integer(node: Node, name: str) -> int:
     """A decimal number. Raises YamlError for another text."""
     text = raw_text(node, name)
     if not _DECIMAL.fullmatch(text) or len(text) > _DIGITS_MAX:
-        raise YamlError(f"{line_of(node)}{name} is no number.")
+        raise YamlError("{line}{name} is no number.", line=line_of(node), name=name)
     return int(text)
 
 
@@ -187,10 +199,10 @@ def _type(node: Node) -> str:
 def _check(node: Node) -> None:
     """Refuse anchors, hence aliases and endless structures, and all tags but one."""
     if node.anchor is not None:
-        raise YamlError(f"{line_of(node)}anchors and aliases are not supported.")
+        raise YamlError("{line}anchors and aliases are not supported.", line=line_of(node))
     tag = str(node.tag)
     if tag not in _TYPES and not (tag == _ACCOUNT_TAG and isinstance(node, MappingNode)):
-        raise YamlError(f"{line_of(node)}the tag {tag[:80]} is not supported.")
+        raise YamlError("{line}the tag {tag} is not supported.", line=line_of(node), tag=tag[:80])
     if isinstance(node, MappingNode):
         for key, value in node.value:
             _check(key)

@@ -21,10 +21,9 @@ Outcomes = Mapping[tuple[str, str], tuple[Outcome, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The definitions in force, notes about missing parts, and the names of the masters."""
+    """The definitions in force, and the names of the masters."""
 
     document: Document
-    notes: tuple[str, ...]
     brokers: tuple[str, ...]
 
 
@@ -32,8 +31,7 @@ class Gathered:
 async def definitions(session: ClusterSession) -> Partial[Gathered]:
     """The definitions of the cluster; an error when a master does not answer."""
     brokers = await _brokers(session)
-    document, notes = await gather(session.admin, brokers)
-    return Partial(Gathered(document, tuple(notes), brokers.names))
+    return Partial(Gathered(await gather(session.admin, brokers), brokers.names))
 
 
 @command(deadline_ms=APPLY_DEADLINE_MS)

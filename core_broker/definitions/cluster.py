@@ -1,7 +1,7 @@
 """Reading the definitions of a cluster, and applying items, through the admin client."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -28,6 +28,7 @@ from core_broker.remoting.bodies import (
     TopicConfig,
     UserInfo,
 )
+from core_broker.remoting.codes import ResponseCode
 
 C = TypeVar("C", TopicConfig, SubscriptionGroupConfig)
 
@@ -40,7 +41,6 @@ TOOL_GROUPS: Final = frozenset(
 )
 #: Maximum number of objects applied at the same time.
 APPLIED_AT_ONCE_MAX: Final = 8
-NO_ACCESS_CONTROL: Final = "users and acls are left out: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +86,27 @@ def brokers_of(info: ClusterInfo, cluster: str | None = None) -> Brokers:
 
 
 async def gather(
-    admin: AdminClient, brokers: Brokers, kinds: Iterable[str] = tuple(KINDS)
-) -> tuple[Document, list[str]]:
-    """The definitions of the cluster, and notes about parts that are left out.
+    admin: AdminClient, brokers: Brokers, kinds: Collection[str] = tuple(KINDS)
+) -> Document:
+    """The definitions of the cluster, with the reasons of kinds that brokers refuse to show:
+    without access control there are no users and acls, and an account may lack the right to read.
 
-    Raises the error of a broker that does not answer: half a document would delete by omission.
+    Raises the error of a broker that does not answer, and of one that refuses everything.
     """
     readers = {"topics": _topics, "groups": _groups, "users": _users, "acls": _acls}
-    document, notes = Document(), []
+    document = Document()
     for kind in kinds:
         tables: dict[str, Mapping[str, Fields]] = {}
         try:
             for name in brokers.names:
                 tables[name] = await readers[kind](admin, brokers.master(name), brokers)
         except RequestRefused as refusal:
-            if kind not in {"users", "acls"}:
+            is_denied = refusal.code == ResponseCode.NO_PERMISSION
+            if kind not in {"users", "acls"} and not is_denied:
                 raise
-            notes.append(NO_ACCESS_CONTROL.format(refusal.remark or refusal))
+            document.left_out[kind] = refusal.remark or str(refusal)
+            if len(document.left_out) == len(kinds):
+                raise
             continue
         objects = sorted({name for table in tables.values() for name in table})
         document.objects[kind] = {
@@ -112,7 +116,7 @@ async def gather(
             )
             for name in objects
         }
-    return document, list(dict.fromkeys(notes))
+    return document
 
 
 async def apply(

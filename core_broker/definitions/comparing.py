@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from core_broker.definitions.model import EVERYWHERE, KINDS, PASSWORD, Document, Fields, Placement
+from core_broker.errors import FormattedText
 
 MASK = "***"
 
@@ -65,17 +66,34 @@ class Item:
         return self.action in {Action.CREATE, Action.UPDATE, Action.PROBLEM}
 
 
+def refused(kind: str, name: str, problem: str) -> Item:
+    """The item of an object that cannot be applied."""
+    return Item(kind, name, Action.PROBLEM, problem=problem)
+
+
 def compare(document: Document, present: Document, brokers: Sequence[str]) -> tuple[Item, ...]:
     """One item per object, by kind and name. `brokers` are the names of the cluster's masters.
 
-    Kinds that the document does not have are not compared.
+    Kinds that the document does not have are not compared; objects of a kind that was not readable
+    cannot be applied.
     """
     return tuple(
         item
         for kind in KINDS
         if kind in document.objects
-        for item in _kind(kind, document.objects[kind], present.objects.get(kind, {}), brokers)
+        for item in _of_kind(kind, document.objects[kind], present, brokers)
     )
+
+
+def _of_kind(
+    kind: str, wanted: Mapping[str, Placement], present: Document, brokers: Sequence[str]
+) -> Iterator[Item]:
+    reason = present.left_out.get(kind)
+    if reason is None:
+        yield from _kind(kind, wanted, present.objects.get(kind, {}), brokers)
+        return
+    for name in sorted(wanted):
+        yield refused(kind, name, FormattedText("not readable: {reason}", reason=reason))
 
 
 def _kind(
@@ -108,18 +126,12 @@ def _item(
     wanted = spread(placement, brokers)
     unknown = sorted(set(wanted) - set(brokers))
     if unknown:
-        return Item(
-            kind, name, Action.PROBLEM, problem=f"The cluster has no broker {', '.join(unknown)}."
-        )
+        text = "The cluster has no broker {names}."
+        return refused(kind, name, FormattedText(text, names=", ".join(unknown)))
     missing = tuple(sorted(set(wanted) - set(present)))
     if kind == "users" and missing and not all(wanted[each].get(PASSWORD) for each in missing):
-        return Item(
-            kind,
-            name,
-            Action.PROBLEM,
-            problem=f"A new user needs a password ({', '.join(missing)}): create the user, or add "
-            "the key password.",
-        )
+        text = "A new user needs a password ({names}): create the user, or add the key password."
+        return refused(kind, name, FormattedText(text, names=", ".join(missing)))
     complete: dict[str, Fields] = {}
     changes: list[Change] = []
     for broker, fields in sorted(wanted.items()):

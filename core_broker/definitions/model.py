@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core_broker.errors import GantryError
+from core_broker.errors import FormattedError, FormattedText
 
 FORMAT: Final = "gantry/definitions/1"
 #: Key of an object that is equal on all brokers, in `Placement`.
@@ -44,7 +44,7 @@ Fields = Mapping[str, Any]
 Placement = Mapping[str, Fields]
 
 
-class DefinitionsError(GantryError):
+class DefinitionsError(FormattedError):
     """The document cannot be used. The text begins with the line where one is known."""
 
 
@@ -101,10 +101,25 @@ ENTRY_FIELDS: Final = ("actions", "decision", "resource", "sourceIps")
 
 @dataclass(slots=True)
 class Document:
-    """Objects by kind and name. `more` has the sections of other programs, as plain values."""
+    """Objects by kind and name. `more` has the sections of other programs, as plain values;
+    `left_out` has the reason of each kind that was not readable."""
 
     objects: dict[str, dict[str, Placement]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence per reason, with the kinds that are left out."""
+        reasons = dict.fromkeys(self.left_out.values())
+        return [
+            FormattedText(
+                "{kinds} left out: {reason}",
+                kinds=", ".join(kind for kind, why in self.left_out.items() if why == reason),
+                reason=reason,
+            )
+            for reason in reasons
+        ]
 
     @property
     def count(self) -> int:

@@ -6,7 +6,7 @@ written without quotes. The general emitter of ruamel.yaml takes 20 times as lon
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -24,9 +24,10 @@ _RESERVED: Final = frozenset(
 )
 
 
-def to_yaml(document: Document) -> str:
-    """The document as text; ends with a line feed."""
-    return "\n".join([f"format: {FORMAT}", *_sections(document), ""])
+def to_yaml(document: Document, notes: Iterable[str] = ()) -> str:
+    """The document as text; ends with a line feed. Notes are comments below the first line."""
+    comments = [f"# {' '.join(note.split())}" for note in notes]
+    return "\n".join([f"format: {FORMAT}", *comments, *_sections(document), ""])
 
 
 def _sections(document: Document) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from core_broker.definitions import cluster
 from core_broker.definitions.cluster import Brokers, Outcome, brokers_of, gather
 from core_broker.definitions.comparing import Action, Item, compare
-from core_broker.definitions.model import DOCUMENT_BYTES_MAX, KINDS, Document
+from core_broker.definitions.model import DOCUMENT_BYTES_MAX, KINDS
 from core_broker.definitions.reading import read
 from core_broker.definitions.writing import to_yaml
 from core_broker.mqadmin.command import command, text
@@ -34,17 +34,17 @@ async def export_definitions(
     session: Session, cluster_name: str | None, file_path: str | None
 ) -> None:
     """Exports topics, groups, users without passwords, and access control lists. Equal definitions
-    give equal bytes."""
+    give equal bytes. A comment names each part that the brokers do not show to this account."""
     brokers = await _brokers(session, cluster_name)
-    document, notes = await gather(session.admin, brokers)
-    content = to_yaml(document)
-    comments = [f"# {note}" for note in notes]
+    document = await gather(session.admin, brokers)
+    notes = document.notes
+    content = to_yaml(document, notes)
     if file_path is None:
-        session.out.show({"definitions": content, "notes": notes}, comments + content.splitlines())
+        session.out.show({"definitions": content, "notes": notes}, content.splitlines())
         return
     await write_file(Path(file_path), content.encode())
-    done = f"export {file_path} success"
-    session.out.show({"path": file_path, "notes": notes}, [*comments, done])
+    lines = [*(f"# {note}" for note in notes), f"export {file_path} success"]
+    session.out.show({"path": file_path, "notes": notes}, lines)
 
 
 @command("apply", destructive=True)
@@ -57,9 +57,9 @@ async def apply(session: Session, file_path: str, cluster_name: str | None) -> N
     lines = [f"# {each} is kept by the console, and left as it is" for each in wanted.more]
     brokers = await _brokers(session, cluster_name)
     kinds = [kind for kind in KINDS if kind in wanted.objects]
-    present, notes = await gather(session.admin, brokers, kinds)
-    lines += [f"# {note}" for note in notes]
-    items = compare(wanted, _with_kinds(present, kinds), brokers.names)
+    present = await gather(session.admin, brokers, kinds)
+    lines += [f"# {note}" for note in present.notes]
+    items = compare(wanted, present, brokers.names)
     drift = [item for item in items if item.is_drift]
     results = {} if session.dry_run else await cluster.apply(session.admin, brokers, items)
     failed = sum(any(each.error for each in outcomes) for outcomes in results.values())
@@ -76,11 +76,6 @@ async def apply(session: Session, file_path: str, cluster_name: str | None) -> N
     if drift and session.dry_run:
         session.warn(f"the cluster differs from the file in {len(drift)} objects.")
         raise PartialFailure(ExitCode.DRIFT)
-
-
-def _with_kinds(document: Document, kinds: list[str]) -> Document:
-    """The document with an empty table for kinds that the cluster does not have."""
-    return Document({kind: document.objects.get(kind, {}) for kind in kinds})
 
 
 async def _brokers(session: Session, cluster_name: str | None) -> Brokers:
@@ -125,7 +120,7 @@ def _record(item: Item, results: dict[tuple[str, str], tuple[Outcome, ...]]) -> 
         "kind": item.kind,
         "name": item.name,
         "action": item.action.value,
-        "problem": item.problem or None,
+        "problem": str(item.problem) or None,
         "changes": [
             {
                 "broker": change.broker,

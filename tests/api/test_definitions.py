@@ -11,7 +11,8 @@ from pytest_django import Settings
 from console.audit.models import AuditRow
 from console.resources.models import Change, Protection
 from console.services.alarms.models import AlarmRule
-from tests.api.conftest import Api
+from console.services.masking.models import MaskingRule
+from tests.api.conftest import Api, browser
 from tests.api.test_roles import member
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
@@ -177,3 +178,115 @@ def test_rules_of_alarms_need_the_permission_to_write_them(db: None, local: Clus
     done = post(api, f"{HEAD}alarms:\n  Quiet: {{{rule}}}\n", 207)
     assert results(done)["Quiet"] == "failed"
     assert not AlarmRule.objects.filter(name="Quiet").exists()
+
+
+RULE = "{source: finding, severity: warning}"
+
+
+def pay_reader(*more: str) -> Api:
+    """Administers definitions, and reads the topics `pay-…` only."""
+    return Api(member("pat", "definitions:admin", "topics:read:pay-*", *more))
+
+
+def test_an_export_has_only_what_the_user_may_read(api: Api, traffic: Traffic) -> None:
+    seen, hidden, group = traffic.topic("pay"), traffic.topic("closed"), traffic.group("closed")
+    for kind, name in (("topics", seen), ("topics", hidden), ("groups", group)):
+        assert api("put", f"/{kind}/{name}/protection").status_code == 200
+    post(api, f"{HEAD}alarms:\n  Quiet alarm: {RULE}\n")
+    MaskingRule.objects.create(
+        name="Quiet mask", cluster="local", topic="*", kind="body", changed_ms=1
+    )
+    limited = pay_reader()
+    exported = limited.get("/definitions")
+    text = exported["definitions"]
+    assert seen in text
+    assert "protection:\n  topics:" in text
+    for name in (
+        hidden,
+        group,
+        "Quiet alarm",
+        "Quiet mask",
+        "\ngroups:",
+        "\nalarms:",
+        "\nmasking:",
+    ):
+        assert name not in text, name
+    notes = " ".join(exported["notes"])
+    assert "topics in part: only the names that your role permits with topics:read" in notes
+    for part, needed in (
+        ("groups", "groups:read"),
+        ("acls", "acl:read"),
+        ("alarms", "alarms:read"),
+        ("masking", "masking:read"),
+    ):
+        assert f"# {part} left out: your role has no permission {needed}." in text or (
+            part == "acls"  # without access control the broker has the word
+        )
+    page = browser(User.objects.get(username="pat"))
+    assert page.get(f"{PAGE}download/").content.decode() == text
+    assert "your role has no permission alarms:read" in page.get(PAGE).content.decode()
+    whole = api.get("/definitions")["definitions"]
+    for name in (hidden, group, "Quiet alarm", "Quiet mask"):
+        assert name in whole, name
+    assert "your role" not in whole
+
+
+def test_a_plan_shows_and_changes_only_what_the_user_may_read(api: Api, traffic: Traffic) -> None:
+    seen, hidden, group = traffic.topic("pay"), traffic.topic("closed"), traffic.group("closed")
+    post(api, f"{HEAD}alarms:\n  Quiet: {RULE}\n")
+    limited = pay_reader("masking:read")
+    text = (
+        f"{HEAD}topics:\n  {seen}: {{perm: 4}}\n  {hidden}: {{perm: 4}}\n"
+        f"groups:\n  {group}: {{consumeEnable: false}}\n"
+        "alarms:\n  Quiet: {enabled: false}\n  New: {enabled: false}\n"
+        f"protection:\n  topics: [{hidden}]\n"
+    )
+    other = traffic.topic("closed")
+    planned = post(limited, text, query="?dry_run=1")
+    assert results(planned) == {
+        seen: "would update",
+        hidden: "failed",
+        group: "failed",
+        "Quiet": "failed",
+        "New": "failed",
+        f"topics/{hidden}": "failed",
+    }
+    assert other not in str(planned), "names that only the cluster has"
+    failed = [each for each in planned["items"] if each["result"] == "failed"]
+    assert not any(each["changes"] for each in failed)
+    assert {each["error"].rpartition(" ")[0] for each in failed} == {
+        "Your role may not read this object: the permission topics:read is",
+        "Your role may not read this object: the permission groups:read is",
+        "Your role may not read this object: the permission alarms:read is",
+    }
+    done = post(limited, text, 207)
+    assert results(done)[seen] == "updated"
+    configs = traffic.admin(lambda admin: admin.topic_configs(traffic.broker_addr))
+    assert (configs[seen].perm, configs[hidden].perm) == (4, 6)
+    assert AlarmRule.objects.get(name="Quiet").enabled
+    assert not Protection.objects.exists()
+
+
+def test_a_copy_takes_only_what_the_user_may_read(
+    api: Api, traffic: Traffic, local: Cluster, settings: Settings
+) -> None:
+    settings.CONSOLE_CLUSTERS = {"local": local.namesrv_addr, "twin": local.namesrv_addr}
+    seen, hidden = traffic.topic("pay"), traffic.topic("closed")
+    copied = pay_reader()("post", "/definitions?dry_run=1", {"from_cluster": "twin"}).json()
+    assert results(copied)[seen] == "same"
+    assert hidden not in str(copied)
+
+
+def test_faults_are_in_the_language_of_the_reader(api: Api, page: Client) -> None:
+    chinese = {"Accept-Language": "zh-hans"}
+    for text, told in (
+        (f"{HEAD}topics:\n  t: {{prem: 6}}", "第 3 行"),
+        (f"{HEAD}topics:\n  t: {{brokers: {{none: {{perm: 6}}}}}}", "集群中没有 Broker none"),
+        (f"{HEAD}alarms: {{a: b}}", "alarms"),
+    ):
+        answer = api("post", "/definitions?dry_run=1", {"definitions": text}, **chinese)
+        said = answer.json()
+        assert told in str(said), said
+        assert not {"the", "has", "no"} & set(str(said.get("detail", "")).split()), said
+    shown = page.post(PAGE, {"text": f"{HEAD}topics: [a]"}, headers=chinese).content.decode()
+    assert "不是键值映射" in shown

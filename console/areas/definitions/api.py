@@ -14,9 +14,9 @@ from console.api.flags import DRY_RUN, read_flag
 from console.api.serializers import BodySerializer, FieldChangeSerializer
 from console.api.views import ClusterResource
 from console.areas.definitions.planning import Applied, apply, export_text, plan
+from console.areas.definitions.reader import Reader
 from console.areas.definitions.requests import may_copy
 from console.frame.access import Need, needs
-from console.gateway import gateway
 from core_broker.definitions.comparing import Action
 from core_broker.definitions.model import DOCUMENT_BYTES_MAX
 
@@ -75,8 +75,9 @@ class DefinitionItemsSerializer(serializers.Serializer[Any]):
 class DefinitionsResource(ClusterResource):
     @extend_schema(responses=DefinitionsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Topics, groups, permissions without passwords, alarm rules and protection as YAML."""
-        text, notes = export_text(self.cluster)
+        """Topics, groups, permissions without passwords, alarm rules, masking rules and protection
+        as YAML. A part that the account may not read is left out; `notes` names the parts."""
+        text, notes = export_text(Reader(request.user, cluster))
         return Response({"definitions": text, "notes": list(notes)})
 
     @extend_schema(
@@ -94,8 +95,8 @@ class DefinitionsResource(ClusterResource):
             source = body.validated_data["from_cluster"]
             if not may_copy(request, source):
                 raise PermissionDenied(_("You may not export the definitions of this cluster."))
-            text = export_text(gateway.cluster(source))[0]
-        planned = plan(self.cluster, text)
+            text = export_text(Reader(request.user, source))[0]
+        planned = plan(Reader(request.user, cluster), text)
         dry_run = read_flag(request, "dry_run")
         if dry_run:
             results = [Applied(item, _would(item.action), item.problem) for item in planned.items]

@@ -17,6 +17,6 @@ class DefinitionsConfig(AreaConfig):
     def ready(self) -> None:
         from console.areas.definitions import alarms, masking, protection, sections
 
-        sections.register(alarms.SECTION)
-        sections.register(masking.SECTION)
+        sections.register(alarms.KIND.section)
+        sections.register(masking.KIND.section)
         sections.register(protection.SECTION)

@@ -2,27 +2,30 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, override
 from rest_framework.request import Request
 
+from console.areas.definitions.reader import Reader
 from console.areas.definitions.sections import registered
+from console.areas.definitions.texts import localized
 from console.audit.recording import audited
 from console.frame.access import Need, check_may
 from console.frame.permissions import Target
-from console.gateway import Cluster, Unusable
+from console.gateway import Cluster, Unusable, gateway
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.gateway.definitions import Outcomes, apply_items, definitions
 from console.resources import history
 from console.resources.models import Kind
 from core_broker.definitions.cluster import Outcome
 from core_broker.definitions.comparing import Action, Item, compare
-from core_broker.definitions.model import DefinitionsError, Document
+from core_broker.definitions.model import KINDS, DefinitionsError, Document
 from core_broker.definitions.reading import read
 from core_broker.definitions.writing import to_yaml
 
@@ -63,21 +66,26 @@ class Plan:
         return sum(item.action is action for item in self.items)
 
 
-def export_text(cluster: Cluster) -> tuple[str, tuple[str, ...]]:
-    """The definitions of a cluster as YAML, and notes about missing parts."""
-    gathered = cluster.ask(definitions).value
-    document = Document(
-        dict(gathered.document.objects),
-        {
-            name: value
-            for name, section in registered().items()
-            if (value := section.export(cluster.name))
-        },
-    )
-    return to_yaml(document), gathered.notes
+def export_text(reader: Reader) -> tuple[str, tuple[str, ...]]:
+    """The definitions of a cluster that the user may read, as YAML, and notes about other parts."""
+    gathered = gateway.cluster(reader.cluster).ask(definitions).value
+    document = reader.visible(gathered.document)
+    document.more = {
+        name: value for name, section in registered().items() if (value := section.exported(reader))
+    }
+    notes = _notes(reader, gathered.document, [*KINDS, *registered()])
+    with override("en"):  # equal definitions give equal bytes, whatever language the reader has
+        text = to_yaml(document, map(localized, notes))
+    return text, tuple(map(localized, notes))
 
 
-def plan(cluster: Cluster, text: str | bytes) -> Plan:
+def left_out(reader: Reader) -> tuple[str, ...]:
+    """Notes about parts that exports lack, because the user may not read the parts."""
+    sections = {name: each.resource for name, each in registered().items() if each.resource}
+    return tuple(map(str, reader.notes(KINDS, sections)))
+
+
+def plan(reader: Reader, text: str | bytes) -> Plan:
     """Compare a document with the cluster. Raises UnusableDefinitions."""
     sections = registered()
     try:
@@ -85,14 +93,29 @@ def plan(cluster: Cluster, text: str | bytes) -> Plan:
         own = [
             item
             for name, value in wanted.more.items()
-            for item in sections[name].plan(cluster.name, value)
+            for item in sections[name].planned(reader, value)
         ]
     except DefinitionsError as fault:
-        raise UnusableDefinitions(str(fault)) from fault
-    gathered = cluster.ask(definitions).value
-    items = compare(wanted, gathered.document, gathered.brokers)
-    notes = gathered.notes if {"users", "acls"} & set(wanted.objects) else ()
-    return Plan((*items, *own), (*notes, *_warnings(items)))
+        raise UnusableDefinitions(localized(fault.text)) from fault
+    gathered = gateway.cluster(reader.cluster).ask(definitions).value
+    compared, refusals = reader.split(wanted)
+    items = compare(compared, reader.visible(gathered.document), gathered.brokers)
+    notes = _notes(reader, gathered.document, [*wanted.objects, *wanted.more])
+    shown = [replace(each, problem=localized(each.problem)) for each in (*items, *refusals)]
+    return Plan((*shown, *own), (*map(localized, notes), *_warnings(items)))
+
+
+def _notes(reader: Reader, present: Document, parts: Sequence[str]) -> list[Any]:
+    """Notes about parts that brokers or permissions keep from the reader."""
+    kinds = [part for part in parts if part in KINDS]
+    owned = {
+        name: section.resource
+        for name, section in registered().items()
+        if name in parts and section.resource
+    }
+    refused = [part for part in kinds if part in present.left_out]
+    kept = Document(left_out={part: present.left_out[part] for part in refused})
+    return [*kept.notes, *reader.notes([each for each in kinds if each not in refused], owned)]
 
 
 def apply(request: HttpRequest | Request, cluster: Cluster, planned: Plan) -> list[Applied]:
@@ -136,9 +159,13 @@ def _result(item: Item, outcomes: Outcomes) -> Applied:
 def _own_result(request: HttpRequest | Request, cluster: Cluster, item: Item) -> Applied:
     if not item.is_drift:
         return Applied(item, item.action.value)
+    if item.problem:
+        return Applied(item, "failed", item.problem)
     try:
         registered()[item.kind].apply(cluster.name, item, request)
-    except (DefinitionsError, DatabaseError, PermissionDenied) as failure:
+    except DefinitionsError as fault:
+        return Applied(item, "failed", localized(fault.text))
+    except (DatabaseError, PermissionDenied) as failure:
         return Applied(item, "failed", str(failure))
     return Applied(item, "created" if item.action is Action.CREATE else "updated")
 

@@ -10,12 +10,13 @@ from console.areas.definitions.planning import (
     UnusableDefinitions,
     apply,
     export_text,
+    left_out,
     plan,
 )
+from console.areas.definitions.reader import Reader
 from console.areas.definitions.requests import readable_sources
 from console.frame.access import Need, needs
 from console.frame.pages import ClusterPage
-from console.gateway import gateway
 
 YAML = "application/yaml"
 
@@ -37,9 +38,9 @@ class DefinitionsPage(ClusterPage):
         fields = form.cleaned_data
         text = fields["file"] or fields["text"]
         if fields["source"]:
-            text = export_text(gateway.cluster(fields["source"]))[0]
+            text = export_text(Reader(request.user, fields["source"]))[0]
         try:
-            planned = plan(self.cluster, text)
+            planned = plan(self.reader, text)
         except UnusableDefinitions as fault:
             form.add_error(None, str(fault.detail))
             return self.show_form(form, status=400)
@@ -47,11 +48,16 @@ class DefinitionsPage(ClusterPage):
         shown = text if isinstance(text, str) else text.decode()
         return self.show_plan(planned, shown, results)
 
+    @property
+    def reader(self) -> Reader:
+        return Reader(self.request.user, self.cluster.name)
+
     def form(self, *data: object) -> DefinitionsForm:
         return DefinitionsForm(*data, sources=readable_sources(self.request, self.cluster.name))
 
     def show_form(self, form: DefinitionsForm, status: int = 200) -> HttpResponse:
-        return self.show(title=_("Definitions"), form=form, status=status)
+        notes = left_out(self.reader)
+        return self.show(title=_("Definitions"), form=form, left_out=notes, status=status)
 
     def show_plan(self, planned: Plan, text: str, results: object) -> HttpResponse:
         return self.show(
@@ -66,10 +72,10 @@ class DefinitionsPage(ClusterPage):
 
 @needs(Need.ADMIN)
 class DownloadView(ClusterPage):
-    """The definitions of the cluster as a file."""
+    """The definitions of the cluster that the user may read, as a file."""
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        text, _notes = export_text(self.cluster)
+        text, _notes = export_text(Reader(request.user, cluster))
         response = HttpResponse(text, content_type=f"{YAML}; charset=utf-8")
         response["Content-Disposition"] = f'attachment; filename="{self.cluster.name}.yaml"'
         return response

@@ -1,9 +1,11 @@
 """Serializers shared by the resources of all areas."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
 
 class FailureSerializer(serializers.Serializer[Any]):
@@ -82,3 +84,13 @@ class BodySerializer(serializers.Serializer[Any]):
                 message = _("Unknown field; known fields: %(known)s") % {"known": known}
                 raise serializers.ValidationError({key: [message] for key in unknown})
         return super().to_internal_value(data)
+
+
+def patched(
+    fields: type[BodySerializer], stored: Mapping[str, Any], changes: Any
+) -> dict[str, Any]:
+    """Return the body of a stored object with the changes of a PATCH. Raises ValidationError."""
+    if not isinstance(changes, Mapping):
+        raise ValidationError({"detail": [_("Expected an object.")]})
+    kept = fields().fields
+    return {**{name: value for name, value in stored.items() if name in kept}, **changes}

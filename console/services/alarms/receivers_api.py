@@ -1,17 +1,16 @@
 """REST resources of the receivers of alarms."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError as WrongValues
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.serializers import patched
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.access import Need, needs
@@ -68,10 +67,7 @@ class AlarmReceiverOne(ClusterResource):
         """Change fields of a receiver; another host needs the secret again."""
         receiver = receivers.receiver_numbered(number)
         before = ReceiverSerializer(receiver).data
-        if not isinstance(request.data, Mapping):
-            raise ValidationError({"detail": [_("Expected an object.")]})
-        kept = {name: value for name, value in before.items() if name in ReceiverFields().fields}
-        draft = read({**kept, **request.data})
+        draft = read(patched(ReceiverFields, before, request.data))
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": receiver.name, "before": before}
         with audited(request, "alarm-receiver.update", **about) as entry:

@@ -12,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.serializers import patched
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.access import Need
@@ -61,9 +62,7 @@ class AlarmRuleOne(ClusterResource):
         """Change fields of a rule. Alarms of a changed condition resolve, and begin anew."""
         rule = rules.rule_numbered(cluster, number)
         before = rules.state_of(rule)
-        if not isinstance(request.data, Mapping):
-            raise ValidationError({"detail": [_("Expected an object.")]})
-        values, receivers = read(cluster, {**body_of(rule), **request.data})
+        values, receivers = read(cluster, patched(RuleFields, body_of(rule), request.data))
         check_scope(request, Need.WRITE, rule.cluster, values["cluster"])
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": before}
         with audited(request, "alarm-rule.update", **about) as entry:
@@ -121,5 +120,4 @@ def saved(
 
 def body_of(rule: AlarmRule) -> dict[str, Any]:
     """Return a stored rule as a request body."""
-    body = dict(AlarmRuleSerializer(rule).data)
-    return {name: value for name, value in body.items() if name in RuleFields().fields}
+    return patched(RuleFields, AlarmRuleSerializer(rule).data, {})

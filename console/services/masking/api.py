@@ -1,19 +1,17 @@
 """REST resources of the rules of masks."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from django.core.exceptions import ValidationError as WrongValues
 from django.urls import reverse
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from console.api.serializers import BodySerializer
+from console.api.serializers import BodySerializer, patched
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, needs
@@ -135,11 +133,7 @@ class MaskingRuleOne(ClusterResource):
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a rule; needs `messages:unmasked` for the topics of the rule."""
         rule = rules.rule_numbered(cluster, number)
-        if not isinstance(request.data, Mapping):
-            raise ValidationError({"detail": [_("Expected an object.")]})
-        shown = MaskingRuleSerializer(rule).data
-        kept = {name: value for name, value in shown.items() if name in MaskingFields().fields}
-        draft = read({**kept, **request.data})
+        draft = read(patched(MaskingFields, MaskingRuleSerializer(rule).data, request.data))
         check_scope(request, draft.all_clusters, rule)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": rule.state}
         with audited(request, "masking-rule.update", **about) as entry:

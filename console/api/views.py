@@ -31,6 +31,7 @@ from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut
 from console.frame.masking import cluster_for
 from console.frame.tables import Columns, TableQuery
+from console.frame.targets import target_of
 from console.gateway import Answer, Cluster
 from console.gateway.changes import BrokerOutcome
 
@@ -102,7 +103,8 @@ class ClusterResource(IdempotentWrites, DeclaredParameters):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)  # first: authentication and access
-        self.cluster = cluster_for(request, kwargs["cluster"])
+        resource = target_of(type(self), kwargs, request.query_params).resource
+        self.cluster = cluster_for(request, kwargs["cluster"], resource)
 
     def answered(
         self,

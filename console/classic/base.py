@@ -51,7 +51,8 @@ class ClassicCall(APIView):
         super().initial(request, *args, **kwargs)
         if self.asks_cluster:
             names = [cluster.name for cluster in gateway.clusters()]
-            self.cluster = cluster_for(request, request.query_params.get("cluster") or names[0])
+            name = request.query_params.get("cluster") or names[0]
+            self.cluster = cluster_for(request, name, self.access_resource)
 
     def get_exception_handler(self) -> Any:
         return failed

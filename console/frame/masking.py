@@ -1,22 +1,23 @@
-"""Masks of readers: which fields of messages a user sees as `***`.
+"""What readers see: fields of messages, and names of topics and groups.
 
-The rules come from `console.services.masking`. The action `unmasked` of the resource `messages`
-shows the fields of the permitted topics. Views ask clusters through `cluster_for`, so that
-questions return masked messages; jobs store what their user sees (`seen_by`) and apply the rules
-of the time of their work (`mask_of_job`).
+The rules of masked fields come from `console.services.masking`. The action `unmasked` of the
+resource `messages` shows the fields of the permitted topics. Views ask clusters through
+`cluster_for`, so that questions return masked messages; jobs store what their user sees (`seen_by`)
+and apply the rules of the time of their work (`mask_of_job`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
 from rest_framework.request import Request
 
-from console.frame.access import layers_of
+from console.frame.access import Need, layers_of, may, readable_names
 from console.frame.permissions import Action, Scope, Target
 from console.gateway import Cluster, gateway
 from console.gateway.messages.masks import HIDDEN, Mask, MaskRule
+from console.gateway.names_seen import NamesSeen
 
 RESOURCE = "messages"
 #: Parameters with text of messages.
@@ -67,8 +68,34 @@ def without_values(cluster: str, parameters: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def cluster_for(request: HttpRequest | Request, name: str) -> Cluster:
-    """Return a cluster whose answers are masked for the user of the request."""
+def cluster_for(request: HttpRequest | Request, name: str, resource: str) -> Cluster:
+    """Return a cluster whose answers show what the user of the request may see: masked messages,
+    and names of topics and groups that a permission includes. `resource` is that of the page."""
     cluster = gateway.cluster(name)
     cluster.mask = cache(lambda: mask_of(request.user, cluster.name))
+    cluster.names = names_seen(request.user, cluster.name, resource)
     return cluster
+
+
+def names_seen(user: Any, cluster: str, resource: str) -> NamesSeen | None:
+    """Return the names that a user sees on pages of a resource; None: all of them.
+
+    A permission for the name's own resource or for the page's resource includes a name: with
+    `groups:read:pay-*`, a page of a group shows the topics `pay-…`, and with `topics:read` all.
+    """
+    tests: dict[str, Callable[[str], bool]] = {}
+    for own in ("topics", "groups"):
+        named = {own, resource}
+        if not any(may(user, Need.READ, Target(each, cluster)) for each in named):
+            tests[own] = _any_of([readable_names(user, each, cluster) for each in named])
+    if not tests:
+        return None
+    return NamesSeen(tests.get("topics", _every), tests.get("groups", _every))
+
+
+def _any_of(tests: Sequence[Callable[[str], bool]]) -> Callable[[str], bool]:
+    return cache(lambda name: any(test(name) for test in tests))
+
+
+def _every(_name: str) -> bool:
+    return True

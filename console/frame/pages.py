@@ -89,7 +89,8 @@ class ClusterPage(Page):
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().setup(request, *args, **kwargs)
-        self.cluster = cluster_for(request, kwargs["cluster"])
+        resource = target_of(type(self), kwargs, request.GET).resource
+        self.cluster = cluster_for(request, kwargs["cluster"], resource)
 
     def shared_context(self) -> dict[str, Any]:
         return {"cluster": self.cluster}

@@ -292,14 +292,15 @@ class ResetList(ClusterResource):
         """The latest resets of the group."""
         rows = OffsetReset.objects.filter(cluster=self.cluster.name, group=group)
         rows = rows.select_related("by")[:RESETS_SHOWN]
-        return Response(ResetsSerializer({"items": [reset_body(row) for row in rows]}).data)
+        items = [reset_body(row) for row in rows if self.cluster.sees_topic(row.topic)]
+        return Response(ResetsSerializer({"items": items}).data)
 
 
 class ResetOne(ClusterResource):
     @extend_schema(responses=ResetCheckSerializer)
     def get(self, request: Request, cluster: str, group: str, number: int) -> Response:
         """A reset with a check of the present offsets."""
-        row = reset_of(self.cluster.name, group, number)
+        row = reset_of(self.cluster, group, number)
         answer = check_reset(self.cluster, row)
         return Response(
             {
@@ -321,7 +322,7 @@ class ResetUndo(ClusterResource):
     )
     def post(self, request: Request, cluster: str, group: str, number: int) -> Response:
         """Restore the offsets from before this reset; 409 when the reset is already undone."""
-        row = reset_of(self.cluster.name, group, number)
+        row = reset_of(self.cluster, group, number)
         if read_flag(request, "dry_run"):
             planned = self.cluster.ask(plan, group, undo_request(row)).value
             return Response(plan_body(planned, dry_run=True), headers={"ETag": f'"{planned.etag}"'})

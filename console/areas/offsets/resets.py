@@ -105,10 +105,11 @@ def check_reset(cluster: Cluster, row: OffsetReset) -> Answer[list[QueueCheck]]:
     return Answer(checks, answer.failures, answer.asked_at_ms)
 
 
-def reset_of(cluster: str, group: str, number: int) -> OffsetReset:
-    """A reset of a group; raises NotFound when the history has no such reset."""
-    found = OffsetReset.objects.filter(cluster=cluster, group=group, pk=number).first()
-    if found is None:
+def reset_of(cluster: Cluster, group: str, number: int) -> OffsetReset:
+    """A reset of a group; raises NotFound when the history has no such reset, and for a topic that
+    the reader does not see."""
+    found = OffsetReset.objects.filter(cluster=cluster.name, group=group, pk=number).first()
+    if found is None or not cluster.sees_topic(found.topic):
         raise NotFound(
             format_lazy(_("There is no reset {number} of this group."), number=number),
             hint=_("Only the newest resets are kept."),

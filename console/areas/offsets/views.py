@@ -109,7 +109,11 @@ class OffsetsPage(ClusterPage):
             queues=self._queues(group, form),
             bars=[(move, bar_of(move)) for move in planned.value.moves] if planned else [],
             members=self.cluster.ask(group_clients, group).value,
-            resets=rows.select_related("by")[:RESETS_SHOWN],
+            resets=[
+                row
+                for row in rows.select_related("by")[:RESETS_SHOWN]
+                if self.cluster.sees_topic(row.topic)
+            ],
             **more,
         )
 
@@ -138,7 +142,7 @@ class ResetPage(ClusterPage):
     part = "offsets/reset_live.html"
 
     def get(self, request: HttpRequest, cluster: str, group: str, number: int) -> HttpResponse:
-        row = reset_of(self.cluster.name, group, number)
+        row = reset_of(self.cluster, group, number)
         answer = check_reset(self.cluster, row)
         title = _("Reset %(number)d") % {"number": row.pk}
         return self.show(
@@ -161,7 +165,7 @@ class UndoPage(ClusterPage):
         return redirect("offsets:reset", self.cluster.name, group, number)
 
     def post(self, request: HttpRequest, cluster: str, group: str, number: int) -> HttpResponseBase:
-        row = reset_of(self.cluster.name, group, number)
+        row = reset_of(self.cluster, group, number)
         try:
             undone, _plan, _outcomes = execute_reset(
                 request, self.cluster, group, undo_request(row), undoes=row

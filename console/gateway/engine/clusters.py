@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import TimeoutError as WaitedTooLong
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from channels.db import database_sync_to_async
 from django.conf import settings
@@ -23,6 +24,14 @@ T = TypeVar("T")
 
 #: Time that a thread waits beyond the deadline for the event loop to report TooSlow, seconds.
 WAIT_SLACK_S = 2.0
+
+
+class Names(Protocol):
+    """The names of topics and groups that a reader sees."""
+
+    def topic(self, name: str) -> bool: ...
+    def group(self, name: str) -> bool: ...
+    def filtered(self, value: Any) -> Any: ...
 
 
 class Cluster:
@@ -53,6 +62,8 @@ class Cluster:
         self.signing = signing
         #: The mask of the reader, for questions that return messages; None: nothing is masked.
         self.mask: Callable[[], Any] | None = None
+        #: The names that the reader sees; None: all of them.
+        self.names: Names | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -69,7 +80,7 @@ class Cluster:
         if self.mask is not None and question.takes_mask:
             kwargs["mask"] = self.mask()
         try:
-            return self._loop.wait(self._ask(question, *args, **kwargs), timeout_s)
+            return self._seen(self._loop.wait(self._ask(question, *args, **kwargs), timeout_s))
         finally:
             self._save_known()
 
@@ -85,7 +96,7 @@ class Cluster:
         self._load()
         future = self._loop.submit(self._ask(question, *args, **kwargs))
         try:
-            return future.result(wait_s)
+            return self._seen(future.result(wait_s))
         except WaitedTooLong:
             return None
         finally:
@@ -101,7 +112,7 @@ class Cluster:
             kwargs["mask"] = await database_sync_to_async(self.mask)()
         work = self._ask(question, *args, **kwargs)
         try:
-            return await asyncio.wrap_future(self._loop.submit(work))
+            return self._seen(await asyncio.wrap_future(self._loop.submit(work)))
         finally:
             if self._memory is not None and self._known.unsaved():
                 await database_sync_to_async(self._save_known)()
@@ -116,6 +127,9 @@ class Cluster:
         timeout_s = command.deadline_ms / 1000 + WAIT_SLACK_S
         self._load()
         return self._loop.wait(self._do(command, *args, **kwargs), timeout_s)
+
+    def sees_topic(self, name: str) -> bool:
+        return self.names is None or self.names.topic(name)
 
     def save_credentials(self, path: Path) -> bool:
         """Write the keys that sign the requests to a private file, for a program that asks the
@@ -133,6 +147,12 @@ class Cluster:
         """Remove a broker from the storage; `forget_broker` ends the entry of this process."""
         if self._memory is not None:
             self._memory.forget(self.name, ref)
+
+    def _seen(self, answer: Answer[T]) -> Answer[T]:
+        """The answer without names that the reader does not see."""
+        if self.names is None:
+            return answer
+        return replace(answer, value=self.names.filtered(answer.value))
 
     def _load_due(self) -> bool:
         at_ms = now_ms()

@@ -3,10 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.urls import Resolver404, get_script_prefix, resolve
 from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
+
+from console.frame.access import may, need_of
+from console.frame.targets import target_of
 
 SESSION_KEY = "recent"
 ITEMS_MAX = 10
@@ -34,13 +39,23 @@ class RecentItem:
 
 
 def recent_items(request: HttpRequest | Request) -> list[RecentItem]:
-    """Recently viewed detail pages, most recent page first."""
+    """Recently viewed detail pages that the user may still open, most recent page first."""
     items: list[dict[str, str]] = _session(request).get(SESSION_KEY, [])
     return [
         RecentItem(item["title"], item["url"], str(_PAGES[item["view"]][1]))
         for item in items
-        if item["view"] in _PAGES
+        if item["view"] in _PAGES and _may_open(request.user, item["url"])
     ]
+
+
+def _may_open(user: Any, url: str) -> bool:
+    """Whether the access check admits the user to a stored address; roles may have changed."""
+    path, _mark, query = url.partition("?")
+    try:
+        view, _args, kwargs = resolve(unquote(f"/{path.removeprefix(get_script_prefix())}"))
+    except Resolver404:
+        return False
+    return may(user, need_of(view, "GET"), target_of(view, kwargs, QueryDict(query)))
 
 
 class RecentItemsMiddleware:

@@ -199,7 +199,9 @@ VALUES = st.recursive(
 BODIES = st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode())
 FIELDS = st.dictionaries(
     st.sampled_from(["username", "subject", "filter", "resource", "policyType", "subjectFilter"]),
-    WORDS | st.text(st.characters(codec="utf-8"), max_size=8),
+    # Errors quote names; hypothesis draws the constants of the source, the root's password too.
+    WORDS
+    | st.text(st.characters(codec="utf-8"), max_size=8).filter(lambda text: text != "12345678"),
 )
 
 

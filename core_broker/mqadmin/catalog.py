@@ -3,8 +3,8 @@
 `mqadmin help` prints the catalogue without importing a command's module: the tool starts fast.
 Names and aliases are RocketMQ 4.9.8's; updateTopicList, updateSubGroupList, the commands from
 haStatus to updateControllerConfig and those from createUser to copyAcl are those of 5.3.3.
-checkAccess, kickClient, exportDefinitions and apply are Gantry's own. Upper and lower case are
-equal. RocketMQ has classes for the last four commands, but registers none of them.
+checkAccess, drainBroker, kickClient, exportDefinitions and apply are Gantry's own. Upper and lower
+case are equal. RocketMQ has classes for the last four commands, but registers none of them.
 """
 
 from typing import Final, NamedTuple
@@ -64,6 +64,7 @@ CATALOG: Final[dict[str, Entry]] = {
     "updateKvConfig": Entry("name_servers", "Create or update KV config."),
     "deleteKvConfig": Entry("name_servers", "Delete KV config."),
     "wipeWritePerm": Entry("name_servers", "Wipe write perm of broker in all name servers."),
+    "drainBroker": Entry("drain", "Prepare the stop of a broker: no sends, no backlog."),
     "addWritePerm": Entry("name_servers", "Add write perm of broker in all name servers."),
     "resetOffsetByTime": Entry("offsets", "Reset consumer offset by timestamp."),
     "skipAccumulatedMessage": Entry(

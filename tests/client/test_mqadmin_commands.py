@@ -300,6 +300,11 @@ CASES = {
     "wipeWritePerm": Case(
         "-b no-such-broker", "wipe write perm of broker[no-such-broker] in name server[", "changed"
     ),
+    "drainBroker": Case(
+        "-b broker-a -f --dry-run",
+        "[dry run] wipe write perm of broker[broker-a] in ",
+        "brokerName drained dryRun groups offlineGroups",
+    ),
     "addWritePerm": Case(
         "-b no-such-broker", "add write perm of broker[no-such-broker] in name server[", "changed"
     ),

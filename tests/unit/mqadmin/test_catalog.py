@@ -23,7 +23,7 @@ OPTIONAL = {("createUser", "-p")}
 
 
 #: Commands of Gantry alone.
-OWN = {"checkAccess", "kickClient", "exportDefinitions", "apply"}
+OWN = {"checkAccess", "drainBroker", "kickClient", "exportDefinitions", "apply"}
 
 
 class Option(NamedTuple):

@@ -17,9 +17,9 @@ IS_INSTALLED = _IN_WHEEL.is_dir()
 COMMAND = "gantry" if IS_INSTALLED else "manage.py"
 #: The home folder without GANTRY_HOME: beside manage.py, or in the current folder.
 HOME_DEFAULT = (Path.cwd() if IS_INSTALLED else PROJECT_ROOT) / "var"
-INSTALL_CONSOLE = (
-    f"{sys.executable} -m pip install 'gantry[console]'" if IS_INSTALLED else "make up"
-)
+_PIP = f"{sys.executable} -m pip install"
+INSTALL_CONSOLE = f"{_PIP} 'gantry[console]'" if IS_INSTALLED else "make up"
+INSTALL_SPARK = f"{_PIP} 'gantry[console,spark]'" if IS_INSTALLED else "make up"
 
 
 def project_file(name: str) -> Path:

@@ -35,6 +35,7 @@ from console.frame.permissions import Scope, Target
 from console.frame.targets import target_of
 from console.gateway import Answer, BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
 from console.gateway.engine.questions import Question
+from console.project_files import COMMAND
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -137,6 +138,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
             if area.tab and area.entry == entry
         ],
         "nav_cluster": cluster,
+        "command": COMMAND,
         "feeds": f"{get_script_prefix()}ws/",
         "cluster_names": list(settings.CONSOLE_CLUSTERS),
         "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),

@@ -4,8 +4,10 @@ import importlib.util
 import os
 import shutil
 
+from console.project_files import INSTALL_SPARK
+
 NO_SPARK = (
-    "PySpark is not installed: trace analytics is off. Run `make up`, which installs it; "
+    f"PySpark is not installed: trace analytics is off. Run `{INSTALL_SPARK}`, which installs it; "
     "everything else works without it."
 )
 NO_JAVA = (

@@ -6,6 +6,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from redis import Redis, RedisError
 
+from console.project_files import COMMAND
+
 REDIS_TIMEOUT_S = 0.5
 
 
@@ -16,7 +18,9 @@ def redis_problem() -> str | None:
     Redis.
     """
     if not settings.REDIS_URL:
-        return _("No Redis is configured. Set REDIS_URL, or start everything with “manage.py up”.")
+        return _(
+            "No Redis is configured. Set REDIS_URL, or start everything with “{command} up”."
+        ).format(command=COMMAND)
     try:
         with Redis.from_url(
             settings.REDIS_URL,

@@ -22,6 +22,7 @@ from console.frame.access import Need, needs
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.brokers.listing import cluster_map
 from console.metrics import REGISTRY
+from console.project_files import COMMAND
 from console.web.dependencies import redis_problem
 from core_broker.monitoring.access import MetricsAccess
 
@@ -65,7 +66,7 @@ def database_problem() -> str | None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM django_session WHERE 1 = 0")
     except DatabaseError as problem:
-        return f"{problem}; `manage.py migrate` creates its tables, DATABASE_URL names another"
+        return f"{problem}; `{COMMAND} migrate` creates its tables, DATABASE_URL names another"
     return None
 
 

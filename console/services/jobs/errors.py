@@ -4,6 +4,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.gateway import GatewayError, NotAllowedNow, NotFound
+from console.project_files import COMMAND
 from console.services.jobs.models import Job
 
 
@@ -17,9 +18,12 @@ class QueueDown(GatewayError):
     def __init__(self, problem: str) -> None:
         super().__init__(
             problem,
-            hint=_(
-                "Jobs need a Redis or Valkey server and a worker. “manage.py up” starts both; "
-                "elsewhere set REDIS_URL and run “celery -A console worker”."
+            hint=format_lazy(
+                _(
+                    "Jobs need a Redis or Valkey server and a worker. “{command} up” starts both; "
+                    "elsewhere set REDIS_URL and run “celery -A console worker”."
+                ),
+                command=COMMAND,
             ),
         )
 

@@ -9,6 +9,8 @@ from django.utils.translation import gettext as _
 from kombu.exceptions import OperationalError
 from redis import RedisError
 
+from console.project_files import COMMAND
+
 #: Time for the first worker to answer, seconds.
 PING_TIMEOUT_S: Final = 1.0
 #: Cache time of the answer, seconds.
@@ -27,7 +29,9 @@ def worker_problem() -> str | None:
             _kept = (time.monotonic(), answers)
         if _kept[1]:
             return None
-    return _("No worker answers. “manage.py up” starts one; elsewhere: celery -A console worker.")
+    return _(
+        "No worker answers. “{command} up” starts one; elsewhere: celery -A console worker."
+    ).format(command=COMMAND)
 
 
 def _answers() -> bool:

@@ -3,6 +3,7 @@
 conf/broker.conf            the broker's settings, for the operator to edit
 conf/tools.yml, conf/tls/   keys and certificates of a secured folder, see `access.py`
 store/                      the broker's message store
+brokers/                    stores of further brokers: --brokers
 replicas/, controllers/     stores of further replicas, logs of controllers: --replicas
 namesrv/                    the name server's key-value settings
 valkey/                     the embedded Valkey's data
@@ -28,8 +29,8 @@ LOCK_NAME = "run/up.lock"
 
 BROKER_CONF = """\
 # Settings of the broker: RocketMQ's keys, one `key=value` a line. `python -m core_broker -p` lists
-# them all. `manage.py up` itself sets listenPort, httpPort, bindAddress, brokerIP1, namesrvAddr and
-# storePathRootDir; options, not this file, change those.
+# them all. `up` itself sets listenPort, httpPort, bindAddress, brokerIP1, namesrvAddr and
+# storePathRootDir, and brokerName of further brokers; options, not this file, change those.
 brokerClusterName=DefaultCluster
 brokerName=broker-a
 flushDiskType=ASYNC_FLUSH

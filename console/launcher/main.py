@@ -8,12 +8,13 @@ from pathlib import Path
 
 from console.launcher import java, prepare
 from console.launcher.access import Access, is_secured, open_access
+from console.launcher.brokers import count_brokers, further_names
 from console.launcher.child import watch_without_threads
 from console.launcher.demo_control import DemoControl
 from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
-from console.launcher.ports import Ports, choose_ports
+from console.launcher.ports import VIP_DISTANCE, Ports, choose_ports
 from console.launcher.probes import bracketed
 from console.launcher.replicas import check_replicas
 from console.launcher.services import Plan, RedisPlan, namesrv_addr, plan_redis
@@ -43,7 +44,7 @@ async def run(options: Options) -> None:
     watch_without_threads()
     is_wanted = is_secured(options.home) if options.secure is None else options.secure
     check_replicas(options)
-    ports = choose_ports(options)
+    ports = choose_ports(options, count_brokers(options, os.environ))
     access = open_access(options.home, options.host) if is_wanted else None
     control = await open_demo_control(options, ports)
     redis_plan = plan_redis(os.environ, ports.redis)
@@ -87,6 +88,11 @@ def introduction(
         f"  name server  {host}:{ports.namesrv}, health and metrics on port {ports.namesrv_http}",
         f"  broker       {host}:{ports.broker} and {ports.broker_vip} (VIP), "
         f"health and metrics on port {ports.broker_http}",
+        *(
+            f"  {name}     {host}:{each.broker} and {each.broker - VIP_DISTANCE} (VIP), "
+            f"health and metrics on port {each.http}"
+            for name, each in zip(further_names(1 + len(ports.brokers)), ports.brokers, strict=True)
+        ),
         *(
             f"  replica {number}    {host}:{each.broker}, health and metrics on port {each.http}"
             for number, each in enumerate(ports.replicas, 2)

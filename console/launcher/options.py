@@ -17,6 +17,8 @@ NAMESRV_PORT = 9876
 BROKER_PORT = 10911
 CONSOLE_PORT = 8082
 REPLICAS_MAX = 5
+#: Maximum number of brokers: names end in a letter, broker-a to broker-z.
+BROKERS_MAX = 26
 CONTROLLERS = 3
 
 EPILOG = """\b
@@ -46,6 +48,8 @@ class Options:
     with_worker: bool = True
     with_demo: bool = False
     replicas: int = 1
+    #: Number of brokers with messages of their own; None: as the home folder was started before.
+    brokers: int | None = None
     #: None: as the home folder was started before.
     secure: bool | None = None
 
@@ -111,6 +115,14 @@ def _command(program: str, environ: Mapping[str, str], demo: bool) -> click.Comm
             _port("--console-port", "console", console_port),
             click.Option(
                 ["--no-worker"], is_flag=True, help="no background jobs: no Celery, no Spark"
+            ),
+            click.Option(
+                ["--brokers"],
+                type=click.IntRange(1, BROKERS_MAX),
+                default=None,
+                metavar="N",
+                help=f"brokers with messages of their own, 1 to {BROKERS_MAX}: one per core; kept "
+                "for later starts",
             ),
             click.Option(
                 ["--replicas"],

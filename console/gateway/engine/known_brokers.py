@@ -33,6 +33,11 @@ class BrokerRef:
     def is_master(self) -> bool:
         return self.id == 0
 
+    @property
+    def host(self) -> str:
+        """Host of the address, the same for all brokers of a machine; IPv6 in brackets."""
+        return self.addr.rpartition(":")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class KnownBroker:

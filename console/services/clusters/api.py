@@ -62,6 +62,10 @@ class BrokerSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(source="ref.name")
     id = serializers.IntegerField(source="ref.id", help_text="0 is the master.")
     addr = serializers.CharField(source="ref.addr")
+    host = serializers.CharField(
+        source="ref.host",
+        help_text="Host of the address: the brokers of one machine have the same host.",
+    )
     role = serializers.ChoiceField(choices=["master", "slave"])
     cluster_name = serializers.CharField(help_text="The setting `brokerClusterName`.")
     state = serializers.ChoiceField(

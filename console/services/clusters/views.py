@@ -27,6 +27,7 @@ from console.gateway.brokers.listing import (
 )
 from console.gateway.dead_letters.causes import DeadLetterCause, newest_causes
 from console.gateway.overview import DeadLetters, Overview, overview
+from console.services.clusters.hosts import are_shared, by_host
 from console.web.dependencies import redis_problem
 
 #: Maximum number of groups with dead letters on the overview.
@@ -154,10 +155,12 @@ class BrokersPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         answer = self.cluster.ask(broker_rows)
         choice = read_choice(request, "brokers", BROKER_COLUMNS)
+        hosts = by_host(answer.value)
         return self.show(
             title=_("Brokers"),
             answer=answer,
-            brokers=answer.value,
+            hosts=hosts,
+            shows_hosts=are_shared(hosts),
             refs=[row.ref for row in answer.value],
             choice=choice,
             shows=choice.shown,

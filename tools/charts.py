@@ -40,6 +40,7 @@ OTHERS: dict[str, dict[str, Any]] = {
         "brokers": {"sets": [{"name": "broker-a", "replicas": 2}]},
         "controllers": {"replicas": 1},
     },
+    "percore": {"brokers": {"count": 3, "address": "hostNetwork"}},
     "nodeport": {
         "namesrv": {"nodePort": 30876},
         "brokers": {
@@ -77,6 +78,7 @@ def main() -> int:
 REFUSED: dict[str, dict[str, Any]] = {
     "controllers.replicas": {"brokers": {"sets": [{"name": "a", "replicas": 2}]}},
     "needs a nodePort": {"brokers": {"address": "nodePort"}},
+    "at most 26": {"brokers": {"count": 27}},
     "brokers.address is": {"brokers": {"address": "anywhere"}},
 }
 

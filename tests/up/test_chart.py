@@ -16,6 +16,7 @@ PYTHON = ROOT / "build" / "charts" / "bin" / "python"
 REPORT_DEADLINE_S = 300.0
 READY_DEADLINE_S = 120.0
 STOP_DEADLINE_S = 60.0
+NAME = "ROCKETMQ_BROKER_NAME"
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -75,6 +76,25 @@ def test_containers_are_confined(report: Any) -> None:
                 if not is_closed:
                     open_ones.append((name, each["metadata"]["name"], container["name"]))
     assert open_ones == []
+
+
+def test_brokers_of_one_node_have_their_own_names_and_ports(report: Any) -> None:
+    sets = [each for each in report["objects"]["percore"] if each["kind"] == "StatefulSet"]
+    pods = {
+        each["metadata"]["name"]: each["spec"]["template"]["spec"]["containers"][0]
+        for each in sets
+        if each["metadata"]["name"].startswith("gantry-broker-")
+    }
+    assert list(pods) == ["gantry-broker-a", "gantry-broker-b", "gantry-broker-c"]
+    ports = {name: [each["containerPort"] for each in pod["ports"]] for name, pod in pods.items()}
+    assert ports["gantry-broker-b"] == [10921, 10922, 5569]
+    assert len({number for numbers in ports.values() for number in numbers}) == 9
+    for pod in pods.values():
+        values = {each["name"]: each.get("value") for each in pod["env"]}
+        listens = [values[f"ROCKETMQ_{key}_PORT"] for key in ("LISTEN", "HA_LISTEN", "HTTP")]
+        assert listens == [str(each["containerPort"]) for each in pod["ports"]]
+    names = {env["value"] for pod in pods.values() for env in pod["env"] if env["name"] == NAME}
+    assert names == {"broker-a", "broker-b", "broker-c"}
 
 
 @pytest.fixture

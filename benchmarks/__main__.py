@@ -20,6 +20,7 @@ import click
 
 from benchmarks import bare, many_peers, store, traces
 from benchmarks.access import signed_sends
+from benchmarks.brokers import one_per_core
 from benchmarks.cold import cold_pull
 from benchmarks.load import SCENARIOS, VARIANTS
 from benchmarks.machine import facts
@@ -31,7 +32,13 @@ from benchmarks.tables import print_table
 ROOT = Path(__file__).resolve().parents[1]
 STARTS = 5
 #: Scenarios that start their own brokers: folder and seconds in, metrics out.
-OWN = {"mixed": mixed, "cold-pull": cold_pull, "signed": signed_sends, **many_peers.BY_NAME}
+OWN = {
+    "mixed": mixed,
+    "cold-pull": cold_pull,
+    "signed": signed_sends,
+    "brokers": one_per_core,
+    **many_peers.BY_NAME,
+}
 
 
 CHOICES = (*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS)

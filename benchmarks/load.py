@@ -127,6 +127,10 @@ class Running:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
 
+    def pin(self, cpu: int) -> None:
+        """Let the generator run on one CPU only."""
+        os.sched_setaffinity(self._process.pid, {cpu})
+
     def figures(self) -> dict[str, Any]:
         """Wait for the end of the run; returns its metrics."""
         output, errors = self._process.communicate()

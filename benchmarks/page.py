@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from benchmarks import core_model
 from benchmarks.peer_brokers import JAVA_5, OURS, PLAIN
 
 Figures = dict[str, Any]
@@ -207,8 +208,9 @@ before the next run. With SYNC_MASTER a send is answered when the slave has the 
 (`inSyncReplicas=2`). The cost of an asynchronous slave compares Gantry with and without a slave: by
 sends, where slave and load generator take their share of the cores, and by the master's CPU.
 
-Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers), and
-mixed message sizes. Results of other machines differ; ratios differ less.
+Not measured: more than two cores (Java uses them inside one broker, Gantry with more brokers, which
+the model above describes), and mixed message sizes. Results of other machines
+differ; ratios differ less.
 """
 
 #: Measured bounds and the decisions that follow, newest first. A run leaves the section as it is.
@@ -242,7 +244,8 @@ def render(figures: Figures, page: str) -> str:
         "# Performance\n\nGantry beside Apache RocketMQ and rocketmq-rust, written by"
         " `make bench-peers`. A run replaces\nthe results of its kind of CPU.\n"
     )
-    return "\n".join((head, *sections, BOUNDS, f"{METHOD_HEADING}\n\n{METHOD}"))
+    method = f"{METHOD_HEADING}\n\n{METHOD}"
+    return "\n".join((head, *sections, BOUNDS, core_model.section(), method))
 
 
 def _results(page: str) -> list[str]:

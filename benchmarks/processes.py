@@ -177,10 +177,39 @@ def running_slave(folder: Path, cluster: Cluster) -> Iterator[None]:
         cluster.slave = None
 
 
-def _broker_conf(folder: Path, port: int, side_port: int, namesrv_addr: str, settings: str) -> Path:
+@contextmanager
+def running_brokers(folder: Path, count: int) -> Iterator[list[Cluster]]:
+    """Start brokers that share a name server, each with its data in a folder of its own; yields one
+    cluster for each broker, and stops them at the end.
+    """
+    with running_namesrv(folder) as (namesrv, namesrv_addr):
+        clusters: list[Cluster] = []
+        try:
+            for number in range(count):
+                data = folder / str(number)
+                data.mkdir()
+                port, (side_port,) = free_broker_port(), free_ports(1)
+                name = f"bench-{number}"
+                conf = _broker_conf(data, port, side_port, namesrv_addr, "", name)
+                broker = _start("core_broker", conf)
+                clusters.append(Cluster(namesrv, broker, f"127.0.0.1:{port}", namesrv_addr))
+            yield clusters
+        finally:
+            for cluster in clusters:
+                cluster.broker.stop()
+
+
+def _broker_conf(
+    folder: Path,
+    port: int,
+    side_port: int,
+    namesrv_addr: str,
+    settings: str,
+    name: str = "bench",
+) -> Path:
     conf = folder / "broker.conf"
     conf.write_text(
-        f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName=bench\n"
+        f"{COMMON}httpPort={side_port}\nlistenPort={port}\nbrokerName={name}\n"
         f"brokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\n"
         f"storePathRootDir={folder}/store\nnamesrvAddr={namesrv_addr}\n"
         # Requests queue under full load; the benchmark does not measure rejected requests.

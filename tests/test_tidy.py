@@ -30,7 +30,7 @@ PURE = (
     "core_broker/raft/",
     *(f"core_broker/dledger/{name}.py" for name in ("codes", "messages", "model", "state")),
     *(f"core_broker/dledger/{name}.py" for name in ("election", "progress", "leader")),
-    *(f"core_broker/dledger/{name}.py" for name in ("follower", "node")),
+    *(f"core_broker/dledger/{name}.py" for name in ("follower", "transfers", "node")),
     *(f"core_broker/controller/{name}.py" for name in ("model", "commands", "election", "machine")),
     "core_broker/controller/live_brokers.py",
 )

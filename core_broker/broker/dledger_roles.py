@@ -65,7 +65,9 @@ class DLedgerRoles:
         self._tables = LeaderTables(
             ctx, parts.steps.registration, parts.tls, parts.hooks, self._leader_changed_ms
         )
-        hooks = Hooks(self._flush, self._changed, self._committed, self._truncate)
+        hooks = Hooks(
+            *(self._flush, self._changed, self._handing_over, self._committed, self._truncate)
+        )
         self.member = Member(self._group, ctx.store, ctx.config, hooks)
         #: What the broker does; None while fenced.
         self._acting: Standing | None = None
@@ -135,6 +137,13 @@ class DLedgerRoles:
             self._waits.abandon(ResponseCode.SERVICE_NOT_AVAILABLE)
         self._changed_ms = monotonic_ms()
         self._wake.set()
+
+    def _handing_over(self, transferee: str | None) -> None:
+        if transferee is not None:
+            log.warning("This broker hands the leadership of its group over to %s", transferee)
+        acting = self._acting
+        if acting is not None and acting.role is Role.LEADER and acting == self.member.standing:
+            self._ctx.store.replica.set_active(transferee is not None)
 
     def _committed(self) -> None:
         self._waits.settle([self._ctx.store.gate.confirmed])

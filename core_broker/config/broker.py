@@ -231,6 +231,7 @@ class BrokerConfig(AccessSettings):
     d_leger_peers: str = key("", important=True)  # n0-host:port;n1-host:port;…
     d_leger_self_id: str = key("", important=True)
     d_leger_tls_enable: bool = False  # Gantry's own: members connect to each other over TLS
+    preferred_leader_id: str = ""  # ids of dLegerPeers, separated by ;
     store_path_d_ledger_commit_log: str = ""  # "": dledger-<dLegerSelfId>/data
 
     # Access control.

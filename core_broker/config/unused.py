@@ -63,7 +63,6 @@ _WITHOUT_EFFECT = {
         commercialTransCount fetchNamesrvAddrByAddressServer secretKey
         """,
     "metrics are always on, at httpPort": "metricsExporterType metricsPromExporterPort",
-    "the leader of a DLedger group stays until it fails": "preferredLeaderId",
     "a DLedger group and a sync-state set count their members": "totalReplicas",
     "the key belongs to a feature of RocketMQ 5 that is not available in this version": """
         defaultMessageRequestMode deleteTopicWithBrokerRegistration enableAllTopicList

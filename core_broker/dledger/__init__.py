@@ -2,7 +2,7 @@
 
 codes, messages       codes and JSON bodies of DLedger 0.3.1.2
 model, state          what the state machine reads and asks for; its state
-election, progress, leader, follower, node
+election, progress, leader, follower, transfers, node
                       the state machine of a member: no clock, no I/O, effects as values
 peers                 the group of the settings
 state_files, checkpoint

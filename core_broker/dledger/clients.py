@@ -8,7 +8,6 @@ from core_broker.dledger.messages import (
     MetadataRequest,
     MetadataResponse,
     Response,
-    TransferRequest,
 )
 from core_broker.dledger.owner import Standing
 from core_broker.dledger.peers import Group
@@ -17,7 +16,7 @@ from core_broker.dledger.peers import Group
 def answer_to_client(
     group: Group,
     standing: Standing,
-    request: MetadataRequest | TransferRequest | AppendRequest | GetRequest,
+    request: MetadataRequest | AppendRequest | GetRequest,
 ) -> AnyResponse:
     """Answer a request for metadata; refuse others, since only the broker appends."""
     code = DLedgerCode.UNSUPPORTED

@@ -24,6 +24,7 @@ class DLedgerCode(IntEnum):
     """Codes in the bodies of answers; the code of the frame is always 200."""
 
     SUCCESS = 200
+    NETWORK_ERROR = 302
     UNSUPPORTED = 303
     UNKNOWN_GROUP = 400
     UNKNOWN_MEMBER = 401
@@ -38,10 +39,12 @@ class DLedgerCode(IntEnum):
     UNEXPECTED_ARGUMENT = 411
     REPEATED_PUSH = 413
     DISK_ERROR = 414
+    DISK_FULL = 415
     TERM_NOT_READY = 416
     FALL_BEHIND_TOO_MUCH = 417
     TAKE_LEADERSHIP_FAILED = 418
     PUSH_REQUEST_IS_FULL = 421
+    ILLEGAL_MEMBER_STATE = 504
     LEADER_TRANSFERRING = 506
 
 

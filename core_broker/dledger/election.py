@@ -6,11 +6,16 @@ Compatible with DLedgerLeaderElector, with one difference that other members see
 answer: a request of a later term raises the own term before the logs are compared, so that a member
 that comes back from a partition with a later term and an older log cannot stay apart for ever
 (openmessaging/dledger issue 325). DLedger compares first.
+
+A new member, whose disk may have been replaced, has half a vote: its acceptance counts when all
+members accept. With a full vote, a member that lags could lead without entries that a majority had,
+the new member among them; of all members, one has them and refuses. The first election of a group
+needs all members, too. To candidates of DLedger, such an acceptance is no answer.
 """
 
-from core_broker.dledger.codes import VoteResult
+from core_broker.dledger.codes import DLedgerCode, VoteResult
 from core_broker.dledger.messages import VoteRequest, VoteResponse
-from core_broker.dledger.model import Role
+from core_broker.dledger.model import NOTHING, Role
 from core_broker.dledger.state import NodeState
 
 #: Refusals because the voter has a longer log.
@@ -33,9 +38,11 @@ class Election:
         self._must_raise = state.vote is not None
         self._next_ms = 0
         self._votes: dict[str, VoteResult] | None = None
+        #: The new members that accept.
+        self._halves: set[str] = set()
         self._deadline_ms = 0
-        #: True while the member takes the leadership over on request: pauses are short.
-        self.is_taking = False
+        #: The term in which the member takes the leadership over on request: pauses are short.
+        self._taking_term = NOTHING
 
     def restart(self, *, must_raise: bool) -> None:
         """Begin as a candidate, after a pause."""
@@ -45,7 +52,8 @@ class Election:
 
     def take_over(self) -> None:
         """Begin a round in the next term at once: the leader hands its leadership over."""
-        self._votes, self._must_raise, self.is_taking = None, True, True
+        self._votes, self._must_raise = None, True
+        self._taking_term = self._state.term + 1
         self._next_ms = 0
 
     def tick(self) -> bool:
@@ -64,14 +72,28 @@ class Election:
             return False
         if self._votes is None or request.term != state.term:
             return False
-        self._votes[target] = VoteResult.UNKNOWN if response is None else response.vote_result
+        result = VoteResult.UNKNOWN if response is None else response.vote_result
+        is_half = response is not None and response.code == DLedgerCode.ILLEGAL_MEMBER_STATE
+        self._count(target, result, is_half=is_half and result is VoteResult.UNKNOWN)
         return self._evaluate(is_over=False)
+
+    def _count(self, voter: str, result: VoteResult, *, is_half: bool) -> None:
+        assert self._votes is not None
+        self._votes[voter] = result
+        if is_half:
+            self._halves.add(voter)
+        else:
+            self._halves.discard(voter)
 
     def decide(self, request: VoteRequest) -> VoteResponse:
         """Decide about a vote; the answer must leave after the effects."""
         is_own = request.leader_id == self._state.id
         result = VoteResult.REJECT_UNEXPECTED_LEADER if is_own else self._decide(request)
-        return VoteResponse(group=self._state.group, term=self._state.term, vote_result=result)
+        response = VoteResponse(group=self._state.group, term=self._state.term, vote_result=result)
+        if result is VoteResult.ACCEPT and self._state.is_new:
+            response.code = DLedgerCode.ILLEGAL_MEMBER_STATE
+            response.vote_result = VoteResult.UNKNOWN
+        return response
 
     def _decide(self, request: VoteRequest) -> VoteResult:
         state, candidate = self._state, str(request.leader_id)
@@ -100,7 +122,9 @@ class Election:
         if self._must_raise:
             self._must_raise = False
             state.set_term(state.term + 1)
-        self._votes = {state.id: self._decide(self._request())}
+        self._votes, self._halves = {}, set()
+        own = self._decide(self._request())
+        self._count(state.id, own, is_half=own is VoteResult.ACCEPT and state.is_new)
         self._deadline_ms = state.now_ms + state.delay_ms(state.timing.vote_wait_ms)
         for other in state.others:
             state.send(other, self._request())
@@ -119,14 +143,20 @@ class Election:
         state, votes = self._state, self._votes
         assert votes is not None
         results = list(votes.values())
-        accepted = results.count(VoteResult.ACCEPT)
-        if accepted >= state.quorum:
-            self._votes, self.is_taking = None, False
+        accepting = {voter for voter, result in votes.items() if result is VoteResult.ACCEPT}
+        accepted = len(accepting - self._halves)
+        everybody = len(accepting | self._halves)
+        if accepted >= state.quorum or everybody == len(state.peers):
+            self._votes = None
             return state.role is Role.CANDIDATE
         has_leader = VoteResult.REJECT_ALREADY_HAS_LEADER in results
         if not (is_over or has_leader or len(votes) == len(state.peers)):
             return False
-        valid = len(results) - results.count(VoteResult.UNKNOWN)
+        unknown = sum(
+            result is VoteResult.UNKNOWN and voter not in self._halves
+            for voter, result in votes.items()
+        )
+        valid = len(results) - unknown
         longer = sum(each in _LONGER for each in results)
         not_ready = results.count(VoteResult.REJECT_TERM_NOT_READY)
         self._votes = None
@@ -135,8 +165,12 @@ class Election:
             self._next_ms += state.timing.silence_ms
         elif valid < state.quorum:
             pass
-        elif valid - longer < state.quorum:
+        elif valid - longer < state.quorum or (self._halves and longer):
             self._next_ms += _LONGER_PAUSE_MS
+        elif self._halves and everybody + not_ready == valid:
+            # All that answer accept, or may: ask the others again in this term.
+            if not_ready:
+                self._next_ms = state.now_ms + _REVOTE_MS
         elif accepted + not_ready >= state.quorum:
             self._next_ms = state.now_ms + _REVOTE_MS
         else:
@@ -146,5 +180,6 @@ class Election:
     def _pause(self) -> None:
         state = self._state
         timing = state.timing
-        bounds = timing.take_over_pause_ms if self.is_taking else timing.vote_pause_ms
+        is_taking = state.term == self._taking_term
+        bounds = timing.take_over_pause_ms if is_taking else timing.vote_pause_ms
         self._next_ms = state.now_ms + state.delay_ms(bounds)

@@ -100,7 +100,7 @@ class Execution:
             while effects:
                 effect = effects.pop(0)
                 if isinstance(effect, SaveTerm):
-                    saved = TermAndVote(effect.term, effect.vote)
+                    saved = TermAndVote(effect.term, effect.vote, effect.is_new)
                     await asyncio.to_thread(save_term, self._means.term_path, saved)
                 elif isinstance(effect, Truncate):
                     await self._truncate(effect)

@@ -49,6 +49,8 @@ class Following:
         self.heard_ms = state.now_ms
         #: Last entry known to be equal to the leader's.
         self._verified = NOTHING
+        #: Last entry of the leader, as far as comparisons and commits told; NOTHING before one.
+        self._leader_end = NOTHING
         self._waiting: dict[int, _Waiting] = {}
         self._truncating: _Truncating | None = None
 
@@ -90,6 +92,7 @@ class Following:
                 self._compare(request, token)
             else:
                 self._truncate(request, token)
+        self._prove(request)
 
     def tick(self) -> None:
         """Answer pushes whose earlier entries did not come in time."""
@@ -202,6 +205,20 @@ class Following:
             return
         self._verified = min(self._verified, self._state.log.end_index)
         self._finish(truncating)
+        self._prove(truncating.request)
+
+    def _prove(self, request: PushRequest) -> None:
+        """End the time as a new member when the log has all that the leader had at first.
+
+        The first comparison names the last entry of the leader. An entry that this member had
+        acknowledged before it lost its disk was in that log: its leader, or a later one, has it.
+        """
+        if request.type is PushKind.COMPARE and request.entries:
+            self._leader_end = max(self._leader_end, request.entries[0].index)
+        if self._leader_end != NOTHING:
+            self._leader_end = max(self._leader_end, request.commit_index)
+            if self._verified >= self._leader_end:
+                self._state.prove()
 
     def _finish(self, truncating: _Truncating) -> None:
         log, code = self._state.log, DLedgerCode.SUCCESS

@@ -25,8 +25,6 @@ class Leadership:
         self._next_beat_ms = dict.fromkeys(state.others, now_ms)
         self._heard_ms = dict.fromkeys(state.others, now_ms)
         self.progress = {peer: Progress(state, peer) for peer in state.others}
-        #: The member that takes the leadership over; None without a transfer.
-        self.transferee: str | None = None
 
     @property
     def has_quorum(self) -> bool:
@@ -37,6 +35,10 @@ class Leadership:
             for heard_ms in self._heard_ms.values()
         )
         return heard + 1 >= state.quorum
+
+    def is_live(self, peer: str) -> bool:
+        """Whether a member has answered one of the last two heartbeats."""
+        return self._state.now_ms - self._heard_ms[peer] <= 2 * self._state.timing.heartbeat_ms
 
     def tick(self) -> None:
         """Send heartbeats and pushes that are due."""

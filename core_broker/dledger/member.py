@@ -19,7 +19,13 @@ from core_broker.dledger.clients import answer_to_client
 from core_broker.dledger.entry_store import EntryStore
 from core_broker.dledger.execution import Execution, Means
 from core_broker.dledger.inputs import Inputs, Step
-from core_broker.dledger.messages import AnyRequest, HeartbeatRequest, PushRequest, VoteRequest
+from core_broker.dledger.messages import (
+    AnyRequest,
+    HeartbeatRequest,
+    PushRequest,
+    TransferRequest,
+    VoteRequest,
+)
 from core_broker.dledger.model import Role
 from core_broker.dledger.node import Node
 from core_broker.dledger.owner import Hooks, Standing
@@ -55,6 +61,7 @@ class Member:
         self._node: Node | None = None
         self._execution: Execution | None = None
         self._standing = Standing(Role.CANDIDATE, 0, None)
+        self._transferee: str | None = None
         self._commit_index = -1
         self._timers: list[asyncio.Task[None]] = []
         self._leaving: asyncio.Task[None] | None = None
@@ -86,6 +93,8 @@ class Member:
             term=saved.term,
             vote=saved.vote,
             commit_index=committed,
+            is_new=saved.is_new,
+            preferred=self.group.preferred,
         )
         self._execution = Execution(self._node, means, self._inputs, self._note, self._fail)
         self._commit_index = committed
@@ -153,6 +162,7 @@ class Member:
             "end_index": entries.end_index,
             "commit_index": self._commit_index,
             "followers": {} if self._node is None else self._node.matches,
+            "transferee": self._transferee or "",
             "dropped_inputs": self._inputs.dropped,
             "problem": self.problem,
         }
@@ -191,6 +201,7 @@ class Member:
         self._hooks.flush()
         if self._store.health.has_failed:
             raise StoreReadOnly(self._store.health.reason or "the disk of the store failed")
+        self._node.set_writable(self._store.read_only_reason is None)
         self._node.tick(monotonic_ms())
 
     def _written(self) -> None:
@@ -224,6 +235,8 @@ class Member:
             node.vote_requested(request, token, now_ms)
         elif isinstance(request, HeartbeatRequest):
             node.heartbeat_requested(request, token, now_ms)
+        elif isinstance(request, TransferRequest):
+            node.transfer_requested(request, token, now_ms)
         else:
             answer = answer_to_client(self.group, self._standing, request)
             self._transport.answer(token, answer)
@@ -236,6 +249,9 @@ class Member:
         assert node is not None
         assert entries is not None
         self._set_standing(Standing(node.role, node.term, node.leader_id))
+        if node.transferee != self._transferee:
+            self._transferee = node.transferee
+            self._hooks.handing_over(self._transferee)
         if node.commit_index > self._commit_index:
             self._commit_index = node.commit_index
             self._store.gate.confirm(entries.end_position(self._commit_index))

@@ -100,6 +100,8 @@ class SaveTerm:
 
     term: int
     vote: str | None
+    #: True until the member has copied the log of a leader (`NodeState.is_new`).
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,13 @@ from core_broker.dledger.messages import (
     PushRequest,
     PushResponse,
     Response,
+    TransferRequest,
     VoteRequest,
     VoteResponse,
 )
 from core_broker.dledger.model import Effect, EntryLog, LogRefused, Push, Role, Send, Timing
 from core_broker.dledger.state import NodeState
+from core_broker.dledger.transfers import Transfers
 
 
 class Node:
@@ -46,15 +48,23 @@ class Node:
         term: int,
         vote: str | None,
         commit_index: int,
+        is_new: bool = False,
+        preferred: tuple[str, ...] = (),
         timing: Timing | None = None,
         random: Random | None = None,
     ) -> None:
+        """Begin as a candidate; `is_new` without a saved term, see `NodeState.is_new`.
+
+        A leader hands over to a `preferred` member unless it is one.
+        """
         self._state = NodeState(
             *(group, self_id, peers, log, timing or Timing(), random or Random()),
             term=term,
             vote=vote,
             commit_index=commit_index,
+            is_new=is_new,
         )
+        self._transfers = Transfers(self._state, preferred)
         self._election = Election(self._state)
         self._following: Following | None = None
         self._leadership: Leadership | None = None
@@ -84,8 +94,14 @@ class Node:
 
     @property
     def problem(self) -> str:
-        """Why the member cannot follow its leader, "" when it can."""
-        return self._state.problem
+        """Why the member cannot follow its leader, or has no full vote; "" when it can, and has."""
+        state = self._state
+        if not state.problem and state.is_new and state.role is Role.CANDIDATE:
+            return (
+                "this member began without a term on its disk, and has not copied the log of a"
+                " leader: an election that needs its vote needs all members"
+            )
+        return state.problem
 
     @property
     def matches(self) -> dict[str, int]:
@@ -94,6 +110,15 @@ class Node:
         if leadership is None:
             return {}
         return {peer: each.match for peer, each in leadership.progress.items()}
+
+    @property
+    def transferee(self) -> str | None:
+        """The member that takes this member's leadership over; no entries may be appended."""
+        return self._transfers.transferee
+
+    def set_writable(self, can_write: bool) -> None:
+        """Tell whether the store takes messages."""
+        self._state.can_write = can_write
 
     def take(self) -> list[Effect]:
         """Return the effects since the last call."""
@@ -109,6 +134,7 @@ class Node:
         if self._leadership is not None:
             if self._leadership.has_quorum:
                 self._leadership.tick()
+                self._transfers.tick_leader(self._leadership)
             else:
                 self._candidate()
         elif self._following is not None:
@@ -118,6 +144,7 @@ class Node:
         elif self._election.tick():
             self._lead()
         self._settle()
+        self._take_over()
 
     def appended(self, now_ms: int) -> None:
         """The leader has written entries to its log."""
@@ -168,6 +195,22 @@ class Node:
         else:
             state.answer(token, push_response(state, request, code or DLedgerCode.NOT_FOLLOWER))
 
+    def transfer_requested(self, request: TransferRequest, token: object, now_ms: int) -> None:
+        """Hand the leadership over, or take it over; the answer may come later."""
+        state = self._state
+        state.now_ms = now_ms
+        foreign = self._foreign(request)
+        if foreign is not None:
+            state.answer(token, foreign)
+        elif request.transfer_id == state.id:
+            self._transfers.hand_over(request, token, self._leadership)
+        elif request.transferee_id == state.id:
+            self._transfers.take_over(request, token)
+            self._take_over()
+        else:
+            code = DLedgerCode.UNEXPECTED_ARGUMENT
+            state.answer(token, Response(group=state.group, code=code, term=state.term))
+
     def truncated(self, refusal: LogRefused | None, now_ms: int) -> None:
         """The log is truncated as the effect Truncate asked, or is unchanged."""
         self._state.now_ms = now_ms
@@ -195,6 +238,8 @@ class Node:
                 and not self._leadership.beat_answered(sent.target, beat)
             ):
                 self._candidate(0 if beat is None else beat.term)
+        else:
+            self._transfers.answered(sent, response)
         self._settle()
 
     def pushed(self, push: Push, response: PushResponse | None, now_ms: int) -> None:
@@ -205,7 +250,9 @@ class Node:
 
     # -- roles --
 
-    def _foreign(self, request: VoteRequest | HeartbeatRequest | PushRequest) -> Response | None:
+    def _foreign(
+        self, request: VoteRequest | HeartbeatRequest | PushRequest | TransferRequest
+    ) -> Response | None:
         """Return the answer to a request for another group or member; None for the own."""
         state = self._state
         code = None
@@ -227,10 +274,24 @@ class Node:
 
     def _lead(self) -> None:
         state = self._state
-        state.role, state.leader_id = Role.LEADER, state.id
+        state.role, state.leader_id, state.problem = Role.LEADER, state.id, ""
+        state.prove()  # the log of the leader is that of the group
         self._settle()
         assert self._leadership is not None
         self._leadership.tick()
+
+    def _take_over(self) -> None:
+        """Begin the election of a member that takes the leadership over, when it may.
+
+        Never with the input of a push: a candidate must not name entries that the effect Truncate
+        of the same input drops.
+        """
+        if self._transfers.must_vote():
+            self._state.role, self._state.leader_id = Role.CANDIDATE, None
+            self._election.take_over()
+            if self._election.tick():
+                self._lead()
+            self._settle()
 
     def _settle(self) -> None:
         """Let the parts of the roles follow term and role."""
@@ -242,3 +303,4 @@ class Node:
             self._following.end()
         self._following = Following(state) if state.role is Role.FOLLOWER else None
         self._leadership = Leadership(state) if state.role is Role.LEADER else None
+        self._transfers.role_changed()

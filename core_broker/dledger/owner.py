@@ -21,6 +21,8 @@ class Hooks(NamedTuple):
     flush: Callable[[], None]
     #: Role, term or leader changed; must fence a broker that no longer leads before it returns.
     changed: Callable[[Standing], None]
+    #: Another member takes the leadership over, or no longer: refuse messages meanwhile.
+    handing_over: Callable[[str | None], None]
     #: The commit index advanced.
     committed: Callable[[], None]
     #: Drop all bytes from a log position on; raises GantryError and OSError.

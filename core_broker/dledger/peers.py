@@ -19,6 +19,8 @@ class Group:
     #: The number in the own id; the broker id of a follower is one more.
     number: int
     members: Mapping[str, PeerAddress]
+    #: The members that lead if they can; none for any.
+    preferred: tuple[str, ...] = ()
 
     @property
     def own(self) -> PeerAddress:
@@ -41,6 +43,10 @@ def group_of(config: BrokerConfig) -> Group:
     self_id = config.d_leger_self_id
     if self_id not in numbers and not problems:
         problems.append(SettingProblem("dLegerSelfId", "an id of dLegerPeers", self_id))
+    preferred = tuple(part for part in config.preferred_leader_id.split(";") if part)
+    if numbers and not numbers.keys() >= set(preferred):
+        expected = "ids of dLegerPeers, separated by ;"
+        problems.append(SettingProblem("preferredLeaderId", expected, config.preferred_leader_id))
     if "," in config.store_path_d_ledger_commit_log:
         expected = "one folder: several ones, separated by comma, are not available here"
         value = config.store_path_d_ledger_commit_log
@@ -51,4 +57,5 @@ def group_of(config: BrokerConfig) -> Group:
     if problems:
         raise SettingsError(problems)
     members = {peer.name: peer for peer in by_number.values()}
-    return Group(config.d_leger_group or config.broker_name, self_id, numbers[self_id], members)
+    name = config.d_leger_group or config.broker_name
+    return Group(name, self_id, numbers[self_id], members, preferred)

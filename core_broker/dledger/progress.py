@@ -42,6 +42,8 @@ class Progress:
     def __init__(self, state: NodeState, peer: str) -> None:
         #: Last entry that the follower has with all entries before; never decreases in a term.
         self.match = NOTHING
+        #: Commit index that the follower has with all entries before.
+        self.known_commit = NOTHING
         self.push_state = PushState.COMPARE
         self._state = state
         self._peer = peer
@@ -109,6 +111,8 @@ class Progress:
         if push.kind is PushKind.COMMIT:
             if code == DLedgerCode.INCONSISTENT_STATE:
                 self._compare()
+            elif code == DLedgerCode.SUCCESS:
+                self.known_commit = max(self.known_commit, min(push.commit_index, self.match))
         elif push.kind is PushKind.APPEND:
             self._appended(code)
         elif response is not None and push.kind is PushKind.COMPARE:

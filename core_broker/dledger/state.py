@@ -31,6 +31,7 @@ class NodeState:
         term: int,
         vote: str | None,
         commit_index: int,
+        is_new: bool = False,
     ) -> None:
         self.group = group
         self.id = self_id
@@ -45,6 +46,11 @@ class NodeState:
         self.role = Role.CANDIDATE
         self.leader_id: str | None = None
         self.commit_index = min(commit_index, log.end_index)
+        #: True on a member that started without a term on its disk, until it has copied the log of
+        #: a leader: it may have lost votes, and entries that count as committed.
+        self.is_new = is_new and len(self.peers) > 1
+        #: Whether the store takes messages.
+        self.can_write = True
         self.now_ms = 0
         #: Why the member cannot follow its leader, "" when it can.
         self.problem = ""
@@ -58,14 +64,23 @@ class NodeState:
     def set_vote(self, vote: str | None) -> None:
         """Vote in the present term."""
         self.vote = vote
-        self.effects.append(SaveTerm(self.term, vote))
+        self._save()
 
     def set_term(self, term: int) -> None:
         """Go to a later term as a candidate that has not voted."""
         assert term > self.term
         self.term, self.vote = term, None
         self.role, self.leader_id = Role.CANDIDATE, None
-        self.effects.append(SaveTerm(term, None))
+        self._save()
+
+    def prove(self) -> None:
+        """The member has all entries of its leader, for which it may have voted before."""
+        if self.is_new:
+            self.is_new, self.vote = False, self.vote or self.leader_id
+            self._save()
+
+    def _save(self) -> None:
+        self.effects.append(SaveTerm(self.term, self.vote, self.is_new))
 
     def follow(self, leader_id: str) -> None:
         """Follow the leader of the present term."""

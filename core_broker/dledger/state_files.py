@@ -1,6 +1,7 @@
 """Term, vote and commit index of a member on the disk: two texts in Java's properties format.
 
-    currterm     currTerm=3 and voteLeader=n0, an empty vote for none
+    currterm     currTerm=3 and voteLeader=n0, an empty vote for none; hasGroupLog=false on a member
+                 that has not copied the log of a leader since a start without the file
     checkpoint   endIndex=41 and committedIndex=41
 
 Both are replaced as a whole, and synced: DLedger does not sync them, so that a power cut may take a
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from core_broker.durable_files import replace_file
 from core_broker.errors import StoreCorrupt
 
-_TERM, _VOTE = "currTerm", "voteLeader"
+_TERM, _VOTE, _HAS_LOG = "currTerm", "voteLeader", "hasGroupLog"
 _END, _COMMITTED = "endIndex", "committedIndex"
 
 
@@ -23,15 +24,18 @@ class TermAndVote(NamedTuple):
 
     term: int
     vote: str | None
+    #: `NodeState.is_new`; DLedger drops the property when it writes the file.
+    is_new: bool = False
 
 
 def load_term(path: Path) -> TermAndVote:
-    """Return term and vote, term 0 without a file; raises StoreCorrupt for another content."""
+    """Return term and vote, a new member without a file; raises StoreCorrupt for other content."""
     try:
         found = _properties(path.read_text())
-        return TermAndVote(int(found[_TERM]), found.get(_VOTE) or None)
+        is_new = found.get(_HAS_LOG) == "false"
+        return TermAndVote(int(found[_TERM]), found.get(_VOTE) or None, is_new)
     except FileNotFoundError:
-        return TermAndVote(0, None)
+        return TermAndVote(0, None, is_new=True)
     except (KeyError, ValueError):
         reason = "it has no term; a member without its vote could make a second leader of a term"
         raise StoreCorrupt(str(path), 0, reason) from None
@@ -39,7 +43,10 @@ def load_term(path: Path) -> TermAndVote:
 
 def save_term(path: Path, saved: TermAndVote) -> None:
     """Write term and vote; return when they are on the disk. Raises OSError."""
-    replace_file(path, [f"{_TERM}={saved.term}\n{_VOTE}={saved.vote or ''}\n".encode()])
+    text = f"{_TERM}={saved.term}\n{_VOTE}={saved.vote or ''}\n"
+    if saved.is_new:
+        text += f"{_HAS_LOG}=false\n"
+    replace_file(path, [text.encode()])
 
 
 def load_committed(path: Path) -> int:

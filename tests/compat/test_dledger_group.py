@@ -1,4 +1,4 @@
-"""Java and Gantry brokers in one DLedger group: each kind leads, dies, and returns.
+"""Java and Gantry brokers in one DLedger group: each kind leads, hands over, dies, and returns.
 
 By default one Java broker of version 4; with DLEDGER_CHECKS=all one and two of each version.
 """
@@ -7,14 +7,23 @@ import asyncio
 import os
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from core_broker.client.admin import AdminClient
-from core_broker.dledger.codes import DLedgerRequest
-from core_broker.dledger.messages import MetadataRequest, MetadataResponse, decode, encode
+from core_broker.dledger.codes import DLedgerCode
+from core_broker.dledger.messages import (
+    AnyRequest,
+    MetadataRequest,
+    MetadataResponse,
+    Response,
+    TransferRequest,
+    code_of,
+    decode,
+    encode,
+)
 from core_broker.errors import GantryError
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
@@ -59,20 +68,28 @@ class Member:
         self.broker.kill()
         self.is_running = False
 
-    def leader(self) -> str | None:
-        """Whom the member follows, itself for a leader."""
+    def ask(self, request: AnyRequest) -> bytes:
+        """Send a request to the member; return the body of its answer. Raises GantryError."""
 
-        async def ask() -> RemotingCommand:
+        async def invoke() -> RemotingCommand:
             client = RemotingClient(name="test")
-            body = encode(MetadataRequest(group=GROUP, remote_id=self.name))
-            command = RemotingCommand.request(DLedgerRequest.METADATA, body=body)
+            command = RemotingCommand.request(code_of(request), body=encode(request))
             try:
                 return await client.invoke(self.address, command)
             finally:
                 await client.close()
 
+        return asyncio.run(invoke()).body
+
+    def state(self) -> MetadataResponse:
+        """Leader and term; a Java member tells no term."""
+        request = MetadataRequest(group=GROUP, remote_id=self.name)
+        return decode(MetadataResponse, self.ask(request))
+
+    def leader(self) -> str | None:
+        """Whom the member follows, itself for a leader."""
         try:
-            found = decode(MetadataResponse, asyncio.run(ask()).body).leader_id
+            found = self.state().leader_id
         except GantryError:
             return None
         return found if isinstance(found, str) else None
@@ -146,6 +163,29 @@ class Group:
         asyncio.run(send())
         assert self.leader() is not leader
         leader.start()
+
+    def hand_over(self) -> None:
+        """Let the leader hand over to a member of the other kind."""
+        leader = self.leader()
+        target = next(each for each in self.members if each.is_java is not leader.is_java)
+
+        def is_done() -> bool:
+            if leader.leader() == target.name:
+                return True
+            terms = [each.state().term for each in self.members if not each.is_java]
+            request = TransferRequest(
+                group=GROUP,
+                remote_id=leader.name,
+                term=max(terms),
+                transfer_id=leader.name,
+                transferee_id=target.name,
+            )
+            with suppress(GantryError):
+                return decode(Response, leader.ask(request)).code == DLedgerCode.SUCCESS
+            return False
+
+        eventually(is_done, f"{leader.name} hands over to {target.name}", SECONDS_MAX)
+        assert self.leader() is target
 
     def let_java_lead(self) -> None:
         """Let a Java member have more than all running members of Gantry, which vote sooner."""
@@ -240,6 +280,9 @@ def test_java_and_gantry_are_members_of_one_group(
         let_lead()
         group.fill()
         group.die()
+        group.fill()
+    for _ in range(2):
+        group.hand_over()
         group.fill()
     group.check()
 

@@ -1,15 +1,16 @@
 """A simulated DLedger group: nodes of core_broker/dledger/node.py on a network of a seed's making.
 
 Messages are delayed, reordered, repeated and lost; members crash between any two effects and come
-back; partitions come and go. After each step the group is checked: at most one leader per term,
-committed entries equal everywhere and for ever, every leader has all of them.
+back; partitions come and go; disks are full for a while; operators transfer the leadership. After
+each step the group is checked: at most one leader per term, committed entries equal everywhere and
+for ever, every leader has all of them.
 """
 
 import heapq
 from collections.abc import Callable
 from random import Random
 
-from core_broker.dledger.codes import PushKind
+from core_broker.dledger.codes import DLedgerCode, PushKind
 from core_broker.dledger.messages import (
     AnyRequest,
     AnyResponse,
@@ -17,12 +18,22 @@ from core_broker.dledger.messages import (
     HeartbeatRequest,
     PushRequest,
     PushResponse,
+    TransferRequest,
     VoteRequest,
     decode,
     encode,
     push_request,
 )
-from core_broker.dledger.model import Answer, Effect, Push, Role, SaveTerm, Send, Truncate
+from core_broker.dledger.model import (
+    Answer,
+    Effect,
+    LogRefused,
+    Push,
+    Role,
+    SaveTerm,
+    Send,
+    Truncate,
+)
 from core_broker.dledger.node import Node
 
 HEADER = 48
@@ -34,6 +45,7 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        self.is_full = False
 
     @property
     def begin_index(self) -> int:
@@ -68,6 +80,8 @@ class MemoryLog:
         return self.at(last).pos + self.at(last).size - self.at(first).pos
 
     def append(self, entries: list[Entry]) -> None:
+        if self.is_full:
+            raise LogRefused(DLedgerCode.DISK_ERROR, "the disk is full")
         for entry in entries:
             assert not self.entries or entry.index == self.end_index + 1
             assert entry.pos == self.end_position
@@ -88,7 +102,7 @@ class _Member:
     def __init__(self, name: str) -> None:
         self.name = name
         self.log = MemoryLog()
-        self.saved: tuple[int, str | None] = (0, None)
+        self.saved = SaveTerm(0, None, is_new=True)
         self.saved_commit = -1
         #: The last entry that was checked as committed.
         self.checked = -1
@@ -100,8 +114,9 @@ class _Member:
 class SimulatedGroup:
     """A group under a seed."""
 
-    def __init__(self, size: int, seed: int) -> None:
+    def __init__(self, size: int, seed: int, preferred: tuple[str, ...] = ()) -> None:
         self.random = Random(seed)
+        self.preferred = preferred
         self.now_ms = 0
         self.names = [f"n{number}" for number in range(size)]
         self.members = {name: _Member(name) for name in self.names}
@@ -129,9 +144,11 @@ class SimulatedGroup:
         member.life += 1
         member.node = Node(
             *("g", name, self.names, member.log),
-            term=member.saved[0],
-            vote=member.saved[1],
+            term=member.saved.term,
+            vote=member.saved.vote,
             commit_index=member.saved_commit,
+            is_new=member.saved.is_new,
+            preferred=self.preferred,
             random=Random(self.random.random()),
         )
         self._later(self.random.randrange(TICK_MS), lambda: self._tick(name, member.life))
@@ -144,6 +161,15 @@ class SimulatedGroup:
             self._later(self.random.randrange(8_000), lambda: self._restart(name))
         else:
             self._later(self.random.randrange(300), lambda: self._restart(name))
+
+    def stop(self, name: str) -> None:
+        """Kill a member until `start`."""
+        self.members[name].node = None
+
+    def wipe(self, name: str) -> None:
+        """Replace the disk of a member that is down by an empty one."""
+        assert self.members[name].node is None
+        self.members[name] = _Member(name)
 
     def _restart(self, name: str) -> None:
         if self.members[name].node is None:
@@ -173,6 +199,7 @@ class SimulatedGroup:
         member = self.members[name]
         if member.node is None or member.life != life:
             return
+        member.node.set_writable(not member.log.is_full)
         member.node.tick(self.now_ms)
         self._execute(member)
         self._later(TICK_MS, lambda: self._tick(name, life))
@@ -183,12 +210,37 @@ class SimulatedGroup:
         """Let every member that believes to lead append entries."""
         for member in self.members.values():
             node = member.node
-            if node is not None and node.role is Role.LEADER:
+            if node is not None and node.role is Role.LEADER and node.transferee is None:
+                if member.log.is_full:
+                    continue
                 for _ in range(self.random.randrange(least, least + 4)):
                     self._bodies += 1
                     member.log.write(node.term, f"{member.name}-{self._bodies}".encode())
                 node.appended(self.now_ms)
                 self._execute(member)
+
+    def leader(self) -> str | None:
+        """The member that leads, as far as the other members say; None without a majority."""
+        found = [member.node.leader_id for member in self.members.values() if member.node]
+        leader = max(set(found), key=found.count)
+        is_one = leader is not None and found.count(leader) > len(self.names) // 2
+        return leader if is_one else None
+
+    def transfer(self, target: str) -> list[AnyResponse]:
+        """Ask the leaders to hand over to a member; the list gets the answers."""
+        answers: list[AnyResponse] = []
+        for name, member in self.members.items():
+            if member.node is not None and member.node.role is Role.LEADER:
+                request = TransferRequest(
+                    group="g",
+                    remote_id=name,
+                    term=member.node.term,
+                    transfer_id=name,
+                    transferee_id=target,
+                )
+                member.node.transfer_requested(request, answers.append, self.now_ms)
+                self._execute(member)
+        return answers
 
     # -- effects --
 
@@ -211,7 +263,7 @@ class SimulatedGroup:
 
     def _one(self, member: _Member, effect: Effect) -> None:
         if isinstance(effect, SaveTerm):
-            member.saved = (effect.term, effect.vote)
+            member.saved = effect
         elif isinstance(effect, Send):
             self._request(member, effect.target, effect.request, effect)
         elif isinstance(effect, Push):
@@ -259,6 +311,9 @@ class SimulatedGroup:
             elif isinstance(request, HeartbeatRequest):
                 beat = decode(HeartbeatRequest, data)
                 receiver.node.heartbeat_requested(beat, reply, self.now_ms)
+            elif isinstance(request, TransferRequest):
+                transfer = decode(TransferRequest, data)
+                receiver.node.transfer_requested(transfer, reply, self.now_ms)
             else:
                 push = decode(PushRequest, data)
                 receiver.node.push_requested(push, reply, self.now_ms)

@@ -3,12 +3,15 @@
 import errno
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core_broker.broker import Broker
 from core_broker.broker.dledger_roles import DLedgerRoles
+from core_broker.dledger.codes import DLedgerCode, DLedgerRequest
+from core_broker.dledger.messages import Response, TransferRequest, decode, encode
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import files
 from tests.support.cluster import free_broker_port
@@ -102,3 +105,38 @@ async def test_a_leader_with_a_failed_disk_leaves_the_group(
     assert "flushing" in master.readiness.report()["role"]
     disk.folder = None
     disk.close()
+
+
+async def test_a_leader_without_space_hands_over(
+    tmp_path: Path, start_broker: MakeBroker, connect: Connect
+) -> None:
+    brokers = await start_group(tmp_path, start_broker, clean_resource_interval=100)
+    master = await master_among(brokers)
+    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    master._ctx.reconfigure(replace(master.config, disk_space_warning_level_ratio=0))
+    elected = await master_among([broker for broker in brokers if broker is not master])
+    assert (await connect(elected.addr).send("T", b"after")).code == ResponseCode.SUCCESS
+    await eventually(lambda: roles_of(master).varz()["role"] == "follower")
+
+
+async def test_an_operator_moves_the_leadership(
+    tmp_path: Path, start_broker: MakeBroker, connect: Connect
+) -> None:
+    brokers = await start_group(tmp_path, start_broker)
+    master = await master_among(brokers)
+    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    target = next(broker for broker in brokers if broker is not master)
+    group, state = roles_of(master).member.group, roles_of(master).varz()
+    request = TransferRequest(
+        group=group.name,
+        remote_id=group.self_id,
+        term=state["term"],
+        transfer_id=group.self_id,
+        transferee_id=roles_of(target).member.group.self_id,
+    )
+    port = connect(group.address(group.self_id))
+    answer = await port.request(DLedgerRequest.LEADERSHIP_TRANSFER, body=encode(request))
+    assert decode(Response, answer.body).code == DLedgerCode.SUCCESS
+    assert await master_among(brokers) is target
+    assert (await connect(target.addr).send("T", b"after")).code == ResponseCode.SUCCESS
+    assert roles_of(target).varz()["end_index"] >= 1

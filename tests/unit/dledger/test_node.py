@@ -267,6 +267,74 @@ def test_entries_that_no_leader_sends_are_refused() -> None:
                 assert code == DLedgerCode.UNEXPECTED_ARGUMENT
 
 
+def new_node(log: MemoryLog) -> Node:
+    """A member that started without a saved term."""
+    start = {"term": 0, "vote": None, "commit_index": -1, "is_new": True}
+    return Node("g", "n0", PEERS, log, random=Random(1), **start)
+
+
+def test_the_acceptance_of_a_new_member_is_none_for_java() -> None:
+    node = new_node(MemoryLog())
+    answer = ask(node, 5, (2, 1))
+    assert answer.vote_result is VoteResult.UNKNOWN
+    assert answer.code == DLedgerCode.ILLEGAL_MEMBER_STATE
+    assert "needs all members" in node.problem
+    assert ask(node, 5, (2, 1), "n2").vote_result is VoteResult.REJECT_ALREADY_VOTED
+
+
+def half_vote(node: Node) -> VoteResponse:
+    code = DLedgerCode.ILLEGAL_MEMBER_STATE
+    return VoteResponse(group="g", term=node.term, code=code, vote_result=VoteResult.UNKNOWN)
+
+
+def requests_of(node: Node, now_ms: int) -> list[Send]:
+    node.tick(now_ms)
+    return [effect for effect in node.take() if isinstance(effect, Send)]
+
+
+def test_new_members_elect_only_with_all_members() -> None:
+    for node in (new_node(log_of(1)), node_of(log_of(1))):
+        first, second = requests_of(node, 0)
+        node.answered(first, half_vote(node), 0)
+        assert node.role is Role.CANDIDATE
+        node.answered(second, half_vote(node), 0)
+        assert node.role is Role.LEADER
+
+
+def test_a_candidate_waits_in_its_term_for_the_members_that_do_not_answer() -> None:
+    node = new_node(MemoryLog())
+    first, second = requests_of(node, 0)
+    term = node.term
+    node.answered(first, half_vote(node), 0)
+    node.answered(second, None, 0)
+    (again, _) = requests_of(node, 5_000)
+    assert (node.term, node.role) == (term, Role.CANDIDATE)
+    rejection = VoteResponse(
+        group="g", term=term, vote_result=VoteResult.REJECT_SMALL_LEDGER_END_INDEX
+    )
+    node.answered(again, rejection, 5_000)
+    assert node.role is Role.CANDIDATE
+
+
+def test_a_new_member_votes_when_it_has_the_log_of_its_leader() -> None:
+    log, source = MemoryLog(), log_of(1, 1, 1)
+    node = new_node(log)
+    assert SaveTerm(3, None, is_new=True) in pushed(node, PushKind.COMPARE, [source.at(2)])
+    for kind, index in ((PushKind.TRUNCATE, 0), (PushKind.APPEND, 1)):
+        effects = pushed(node, kind, [source.at(index)])
+        assert code_of(effects) == DLedgerCode.SUCCESS
+        assert len(effects) == 1, "still a new member"
+    assert SaveTerm(3, "n1") in pushed(node, PushKind.APPEND, [source.at(2)])
+    assert ask(node, 4, (1, 2)).vote_result is VoteResult.ACCEPT
+
+
+def test_the_first_leader_of_a_group_is_no_new_member() -> None:
+    node = new_node(MemoryLog())
+    for sent in requests_of(node, 0):
+        node.answered(sent, half_vote(node), 0)
+    assert SaveTerm(0, "n0") in node.take()
+
+
 def test_entries_before_the_first_one_are_another_log() -> None:
     log, source = log_of(1, 1, 1), log_of(1, 1, 1)
     del log.entries[:2]

@@ -20,8 +20,12 @@ PEERS = "n0-10.0.0.1:40911;n1-10.0.0.2:40911;n2-host-c:40911"
 
 def test_term_and_vote_come_back(tmp_path: Path) -> None:
     path = tmp_path / "dledger-n0" / "currterm"
-    assert load_term(path) == TermAndVote(0, None)
-    for saved in (TermAndVote(7, "n2"), TermAndVote(8, None)):
+    assert load_term(path) == TermAndVote(0, None, is_new=True)
+    for saved in (
+        TermAndVote(7, "n2"),
+        TermAndVote(8, None),
+        TermAndVote(9, "n1", is_new=True),
+    ):
         save_term(path, saved)
         assert load_term(path) == saved
 
@@ -47,6 +51,9 @@ def test_a_damaged_term_ends_the_start(tmp_path: Path, content: str) -> None:
 def test_the_group_of_the_settings() -> None:
     group = group_of(BrokerConfig(broker_name="b", d_leger_peers=PEERS, d_leger_self_id="n2"))
     assert (group.name, group.number, group.address("n2")) == ("b", 2, "host-c:40911")
+    assert group.preferred == ()
+    settings = {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "preferred_leader_id": "n2;n1"}
+    assert group_of(BrokerConfig(**settings)).preferred == ("n2", "n1")
 
 
 @pytest.mark.parametrize(
@@ -56,6 +63,10 @@ def test_the_group_of_the_settings() -> None:
         ({"d_leger_peers": PEERS, "d_leger_self_id": "n3"}, "dLegerSelfId"),
         ({"d_leger_peers": "n0-host", "d_leger_self_id": "n0"}, "dLegerPeers"),
         ({"d_leger_peers": PEERS + ";n2-x:1", "d_leger_self_id": "n0"}, "dLegerPeers"),
+        (
+            {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "preferred_leader_id": "n1;n7"},
+            "preferredLeaderId",
+        ),
         (
             {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "enable_controller_mode": True},
             "enableControllerMode",

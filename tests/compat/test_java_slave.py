@@ -2,10 +2,11 @@
 
 Check 3 of replication: a Java broker with brokerRole=SLAVE finds the master through the name
 server, fetches topics at the VIP port, groups and offsets at the listen port, and the log at the
-replication port.
+replication port. `COPIED_MESSAGES` sets the number of messages before and after the slave connects.
 """
 
 import asyncio
+import os
 import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,13 +26,14 @@ from tests.support.cluster import Cluster
 
 TOPIC, QUEUES, GROUP = "Replicated", 3, "CG-replicated"
 #: Messages before and after the slave connects, and their maximum size, bytes: several log files.
-MESSAGES, BODY_BYTES_MAX = 80, 60_000
+MESSAGES = int(os.environ.get("COPIED_MESSAGES", "80"))
+BODY_BYTES_MAX = max(2_000, 4_800_000 // MESSAGES)
 SEND_MS_MAX = 60_000
 #: Longest time until a slave of RocketMQ 5 asks for topics and offsets: 60 s after its start, and
 #: then each 60 s.
-SECONDS_MAX = 240
+SECONDS_MAX = 240 + MESSAGES // 50
 
-pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 2 * SECONDS_MAX)
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 2 * SECONDS_MAX + MESSAGES)
 
 
 @pytest.fixture(params=installing.JAVA_BROKER_VERSIONS)

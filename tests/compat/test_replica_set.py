@@ -1,10 +1,15 @@
-"""Java 5.3.3 and Gantry under one controller: replicas of one set, in both directions."""
+"""Java 5.3.3 and Gantry under one controller: replicas of one set, in both directions.
+
+`JAVA_FAILOVERS` sets how often a master is killed under load. With more than the default, Java
+brokers also run under three controllers of Gantry, whose leaders are killed.
+"""
 
 import asyncio
 import json
+import os
 import random
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import pytest
 
 from core_broker.errors import GantryError
 from core_broker.remoting.client import RemotingClient
-from core_broker.remoting.codes import RequestCode
+from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.compat import installing
 from tests.compat.broker_state import eventually
@@ -25,41 +30,47 @@ from tests.support.replica_set import BROKER_NAME, SEGMENT_BYTES, Replica, Repli
 VERSION = installing.JAVA5_VERSION
 SECONDS_MAX = 120
 MESSAGES = 300
+FAILOVERS_DEFAULT = 2
+FAILOVERS = int(os.environ.get("JAVA_FAILOVERS", str(FAILOVERS_DEFAULT)))
 
-pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 10 * SECONDS_MAX)
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + (6 + 2 * FAILOVERS) * SECONDS_MAX)
 
 Broker = JavaBroker | Replica
 
 
 class Group:
-    """The brokers of a set, their controller, and what producers know."""
+    """The brokers of a set, their controllers, and what producers know."""
 
-    def __init__(self, controller: str, brokers: list[Broker]) -> None:
-        self.controller = controller
+    def __init__(self, controllers: Sequence[str], brokers: list[Broker]) -> None:
+        self._controllers = controllers
         self.brokers = brokers
         self.history = History()
         self._dice = random.Random(1)
 
-    def replicas(self) -> dict[str, Any]:
-        """The entry of the set at the controller; empty without an answer."""
+    def ask(self, command: RemotingCommand) -> RemotingCommand | None:
+        """The answer of the leading controller; None without one."""
 
-        async def ask() -> RemotingCommand:
+        async def asked(addr: str) -> RemotingCommand:
             client = RemotingClient(name="test")
-            body = json.dumps([BROKER_NAME]).encode()
-            command = RemotingCommand.request(
-                RequestCode.CONTROLLER_GET_SYNC_STATE_DATA, None, body
-            )
             try:
-                return await client.invoke(self.controller, command, SECONDS_MAX * 1000)
+                return await client.invoke(addr, command, SECONDS_MAX * 1000)
             finally:
                 await client.close()
 
-        try:
-            answer = asyncio.run(ask())
-        except GantryError:
-            return {}
-        found = json.loads(answer.body)["replicasInfoTable"] if answer.body else {}
-        entry: dict[str, Any] = found.get(BROKER_NAME, {})
+        for addr in self._controllers:
+            with suppress(GantryError):
+                answer = asyncio.run(asked(addr))
+                if answer.code != ResponseCode.CONTROLLER_NOT_LEADER:
+                    return answer
+        return None
+
+    def replicas(self) -> dict[str, Any]:
+        """The entry of the set at the controllers; empty without an answer."""
+        body = json.dumps([BROKER_NAME]).encode()
+        code = RequestCode.CONTROLLER_GET_SYNC_STATE_DATA
+        answer = self.ask(RemotingCommand.request(code, None, body))
+        table = json.loads(answer.body)["replicasInfoTable"] if answer and answer.body else {}
+        entry: dict[str, Any] = table.get(BROKER_NAME, {})
         return entry
 
     def whole(self) -> Broker:
@@ -107,21 +118,16 @@ class Group:
         members = self.replicas()["inSyncReplicas"]
         (broker_id,) = [one["brokerId"] for one in members if one["brokerAddress"] == broker.addr]
 
-        async def ask() -> None:
-            client = RemotingClient(name="test")
-            fields = {
-                "clusterName": "DefaultCluster",
-                "brokerName": BROKER_NAME,
-                "brokerId": str(broker_id),
-                "designateElect": "true",
-            }
-            command = RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, fields)
-            answer = await client.invoke(self.controller, command, SECONDS_MAX * 1000)
-            await client.close()
-            assert answer.code == 0, answer.remark
-
+        fields = {
+            "clusterName": "DefaultCluster",
+            "brokerName": BROKER_NAME,
+            "brokerId": str(broker_id),
+            "designateElect": "true",
+        }
         if self.replicas()["masterAddress"] != broker.addr:
-            asyncio.run(ask())
+            answer = self.ask(RemotingCommand.request(RequestCode.CONTROLLER_ELECT_MASTER, fields))
+            assert answer is not None
+            assert answer.code == 0, answer.remark
         eventually(
             lambda: self.replicas()["masterAddress"] == broker.addr, "is elected", SECONDS_MAX
         )
@@ -158,31 +164,65 @@ def undo(record_property: Callable[[str, object], None]) -> Iterator[ExitStack]:
 
 def test_java_and_gantry_are_replicas_of_one_set(tmp_path: Path, undo: ExitStack) -> None:
     replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=2))
-    (controller,) = replicas.controller_addrs
-    folder = tmp_path / "java"
-    java = JavaBroker(
+    java = java_replica(tmp_path / "java", replicas)
+    undo.callback(java.kill)
+    group = Group(replicas.controller_addrs, [*replicas.replicas, java])
+    for broker in group.brokers:
+        broker.start()
+    group.fill(group.whole())
+    for _ in range(FAILOVERS - 1):
+        group.fail_over()
+    group.elect(java)
+    group.fill(java)
+    assert group.fail_over() is not java
+    group.check()
+
+
+def java_replica(folder: Path, replicas: ReplicaSet) -> JavaBroker:
+    """A Java broker of the set that has not started."""
+    return JavaBroker(
         VERSION,
         folder,
         folder / "store",
         replicas.namesrv_addr,
         **STORE | {"mapped_file_size_commit_log": SEGMENT_BYTES},
         enable_controller_mode=True,
-        controller_addr=controller,
+        controller_addr=";".join(replicas.controller_addrs),
         store_path_epoch_file=folder / "store" / "epoch",
         store_path_broker_identity=folder / "store" / "identity",
         all_ack_in_sync_state_set=True,
         wait_time_mills_in_send_queue=20_000,
     )
-    undo.callback(java.kill)
-    group = Group(controller, [*replicas.replicas, java])
-    for broker in group.brokers:
+
+
+@pytest.mark.skipif(FAILOVERS <= FAILOVERS_DEFAULT, reason="minutes; JAVA_FAILOVERS=20 runs it")
+def test_java_brokers_under_three_controllers_of_gantry(tmp_path: Path, undo: ExitStack) -> None:
+    """Masters and leading controllers are killed in turn; a producer goes on each time."""
+    replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=0, controllers=3))
+    brokers: list[Broker] = [java_replica(tmp_path / f"java-{n}", replicas) for n in (1, 2)]
+    group = Group(replicas.controller_addrs, brokers)
+    for broker in brokers:
+        undo.callback(broker.kill)
         broker.start()
     group.fill(group.whole())
-    group.fail_over()
-    group.elect(java)
-    group.fill(java)
-    assert group.fail_over() is not java
-    group.check()
+    for _ in range(FAILOVERS):
+        leader = leading(replicas)
+        program, settings = replicas.controllers[leader]
+        program.kill()
+        group.fail_over()
+        program.start(settings)
+
+
+def leading(replicas: ReplicaSet) -> int:
+    """The number of the leading controller."""
+    group = Group(replicas.controller_addrs, [])
+
+    def leader() -> str:
+        answer = group.ask(RemotingCommand.request(RequestCode.CONTROLLER_GET_METADATA_INFO))
+        return "" if answer is None else answer.ext_fields.get("controllerLeaderAddress", "")
+
+    eventually(lambda: leader() in replicas.controller_addrs, "a controller leads", SECONDS_MAX)
+    return replicas.controller_addrs.index(leader())
 
 
 def test_gantry_follows_a_java_controller(tmp_path: Path, undo: ExitStack) -> None:
@@ -209,12 +249,12 @@ def test_gantry_follows_a_java_controller(tmp_path: Path, undo: ExitStack) -> No
     replicas = undo.enter_context(
         ReplicaSet(tmp_path, replicas=3, controller_addr=f"127.0.0.1:{port}")
     )
-    group = Group(f"127.0.0.1:{port}", [*replicas.replicas])
+    group = Group([f"127.0.0.1:{port}"], [*replicas.replicas])
     for broker in group.brokers:
         broker.start()
     group.fill(group.whole())
-    group.fail_over()
-    group.fail_over()
+    for _ in range(FAILOVERS):
+        group.fail_over()
     group.elect(next(each for each in group.brokers if each is not group.master()))
     group.fill(group.master())
     group.check()

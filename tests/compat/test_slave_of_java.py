@@ -1,16 +1,21 @@
-"""A Gantry slave of a Java master: equal stores, and reads after the death of the master."""
+"""A Gantry slave of a Java master: equal stores, and reads after the death of the master.
+
+`COPIED_MESSAGES` sets the number of messages before and after the slave's start.
+"""
 
 import asyncio
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core_broker.client import Producer
+from core_broker.client import LocalTransactionState, TransactionProducer
 from core_broker.client.admin import AdminClient
 from core_broker.errors import GantryError
 from core_broker.message.model import Message
@@ -23,18 +28,23 @@ from tests.support.eventually import eventually
 
 StartClients = Callable[[str, str], Maker]
 
-#: Bound of every wait, seconds.
-WAIT_S = 90.0
-SEND_MS_MAX = 20_000
 TOPIC, QUEUES = "Copied", 3
-#: Messages before and after the slave's start; bytes per body in the log: several segments.
-MESSAGES, BODY_BYTES = 80, 20_000
+#: Messages before and after the slave's start; maximum body, bytes: several segments in any case.
+MESSAGES = int(os.environ.get("COPIED_MESSAGES", "80"))
+BODY_BYTES_MAX = max(1_000, 3_200_000 // MESSAGES)
+#: Period, messages: one is delayed, one is in a transaction, one comes before a rolled back one.
+KINDS = 10
+#: Bound of every wait, seconds.
+WAIT_S = 90.0 + MESSAGES / 50
+SEND_MS_MAX = 20_000
+#: Bytes of a unit of a consume queue.
+UNIT_BYTES = 20
 #: The group that consumes the first messages from the master and the others from the slave.
 GROUP = "CG-copied"
 #: Consumer and master, each version once.
 PAIRS = tuple(zip(("java", "java5"), installing.JAVA_BROKER_VERSIONS, strict=True))
 
-pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 400)
+pytestmark = pytest.mark.timeout(installing.MAVEN_SECONDS_MAX + 400 + MESSAGES)
 
 
 class Slave:
@@ -97,6 +107,16 @@ def log_bytes(store: Path) -> bytes:
     return b"".join(file.read_bytes() for file in sorted((store / "commitlog").iterdir()))
 
 
+def queue_bytes(store: Path, queue_id: int, units: int) -> bytes:
+    """The first units of a consume queue: offsets, sizes and tags codes."""
+    files = sorted((store / "consumequeue" / TOPIC / str(queue_id)).iterdir())
+    return b"".join(file.read_bytes() for file in files)[: units * UNIT_BYTES]
+
+
+def _is_equal(units: bytes, store: Path, queue_id: int, count: int) -> bool:
+    return queue_bytes(store, queue_id, count) == units
+
+
 async def log_end(admin: AdminClient, addr: str) -> int:
     """The end of a broker's log."""
     return int((await admin.runtime_info(addr))["commitLogMaxOffset"])
@@ -115,19 +135,38 @@ async def master_log_end(admin: AdminClient, master: JavaBroker) -> int:
 
 
 async def send(namesrv_addr: str, first: int) -> None:
-    """Send messages with tags and keys, some delayed."""
-    async with Producer("PG-copied", namesrv_addr) as producer:
+    """Send messages with tags and keys, some delayed or in transactions."""
+    states = {3: LocalTransactionState.COMMIT_MESSAGE, 4: LocalTransactionState.ROLLBACK_MESSAGE}
+    async with TransactionProducer(
+        "PG-copied",
+        namesrv_addr,
+        execute=lambda _message, kind: states[kind],
+        check=lambda _message: LocalTransactionState.UNKNOW,
+    ) as producer:
         for number in range(first, first + MESSAGES):
-            # Random digits, because clients compress bodies.
-            noise = random.Random(number).randbytes(BODY_BYTES).hex()
-            message = Message(
-                TOPIC,
-                f"{number} {noise}".encode(),
-                tags="A",
-                keys=[f"key{number}"],
-                delay_level=int(number % 10 == 0),
-            )
+            kind = number % KINDS
+            message = message_of(number, delay_level=int(kind == 0))
+            if kind == 3:
+                await producer.send_in_transaction(message, 3, timeout_ms=SEND_MS_MAX)
+                continue
             await producer.send(message, timeout_ms=SEND_MS_MAX)
+            if kind == 4:
+                dropped = message_of(-number)
+                await producer.send_in_transaction(dropped, 4, timeout_ms=SEND_MS_MAX)
+
+
+def message_of(number: int, delay_level: int = 0) -> Message:
+    """A message of random size with its number."""
+    dice = random.Random(number)
+    # Random digits, because clients compress bodies.
+    noise = dice.randbytes(dice.randrange(BODY_BYTES_MAX)).hex()
+    return Message(
+        TOPIC,
+        f"{number} {noise}".encode(),
+        tags=f"Tag{number % 3}",
+        keys=[f"key{number}"],
+        delay_level=delay_level,
+    )
 
 
 async def copied(admin: AdminClient, master: JavaBroker, slave: Slave) -> None:
@@ -172,8 +211,14 @@ async def compare(master: JavaBroker, slave: Slave, namesrv_addr: str) -> None:
             ends = [
                 await admin.max_offset(addr, TOPIC, queue_id) for addr in (master.addr, slave.addr)
             ]
-            assert ends[0] == ends[1]
-        for number in (0, MESSAGES - 1, 2 * MESSAGES - 1):
+            assert ends[0] == ends[1] > 0
+            wanted = queue_bytes(slave.store.with_name("master"), queue_id, ends[0])
+            await eventually(
+                partial(_is_equal, wanted, slave.store, queue_id, ends[0]),
+                WAIT_S,
+            )
+        sample = random.Random(1).sample(range(2 * MESSAGES), 20)
+        for number in (0, MESSAGES - 1, 2 * MESSAGES - 1, *sample):
             found = [
                 await admin.query_message(addr, TOPIC, f"key{number}")
                 for addr in (master.addr, slave.addr)

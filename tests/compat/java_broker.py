@@ -1,4 +1,4 @@
-"""A Java broker process on a store folder, by default with little memory."""
+"""Java programs with little memory: a broker on a store folder, and controllers."""
 
 import os
 import signal
@@ -143,3 +143,43 @@ class JavaBroker(JavaProgram):
         main = "org.apache.rocketmq.broker.BrokerStartup"
         classpath = installing.java_broker_classpath(version)
         super().__init__(folder / f"java-{version}", main, classpath, values, jvm)
+
+
+class JavaController(JavaProgram):
+    """A controller of RocketMQ 5.3.3, one of a group with `ports`."""
+
+    def __init__(self, folder: Path, number: int, ports: Sequence[int]) -> None:
+        """Raise CannotInstall without an installation."""
+        self.addr = f"127.0.0.1:{ports[number]}"
+        peers = ";".join(f"n{each}-127.0.0.1:{port}" for each, port in enumerate(ports))
+        values = {
+            "controllerType": "DLedger",
+            "controllerDLegerGroup": "group1",
+            "controllerDLegerPeers": peers,
+            "controllerDLegerSelfId": f"n{number}",
+            "controllerStorePath": str(folder / "data"),
+            "mappedFileSize": str(1024 * 1024),
+            "scanNotActiveBrokerInterval": "1000",
+            "scanInactiveMasterInterval": "1000",
+        }
+        main = "org.apache.rocketmq.controller.ControllerStartup"
+        classpath = installing.java_program_classpath("controller", installing.JAVA5_VERSION)
+        super().__init__(folder, main, classpath, values, ("-Xms128m", "-Xmx256m"))
+
+
+def java_replica(
+    folder: Path, namesrv_addr: str, controllers: Sequence[str], **settings: Any
+) -> JavaBroker:
+    """A broker of RocketMQ 5.3.3 under controllers that has not started."""
+    return JavaBroker(
+        installing.JAVA5_VERSION,
+        folder,
+        folder / "store",
+        namesrv_addr,
+        enable_controller_mode=True,
+        controller_addr=";".join(controllers),
+        store_path_epoch_file=folder / "store" / "epoch",
+        store_path_broker_identity=folder / "store" / "identity",
+        all_ack_in_sync_state_set=True,
+        **settings,
+    )

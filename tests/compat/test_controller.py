@@ -17,7 +17,7 @@ from tests.client.mqadmin_runs import Mqadmin
 from tests.compat import installing
 from tests.compat.broker_state import eventually
 from tests.compat.conftest import Maker
-from tests.compat.java_broker import STORE, JavaBroker
+from tests.compat.java_broker import JavaBroker, java_replica
 from tests.compat.test_java_tools import MqAdmin
 from tests.support.cluster import Program, free_broker_port
 
@@ -69,18 +69,7 @@ class Group:
             undo.callback(broker.kill)
 
     def _broker(self, name: str) -> JavaBroker:
-        return JavaBroker(
-            VERSION,
-            self.folder / name,
-            self.folder / name / "store",
-            self.namesrv,
-            **STORE,
-            enable_controller_mode=True,
-            controller_addr=self.controller,
-            store_path_epoch_file=self.folder / name / "store" / "epoch",
-            store_path_broker_identity=self.folder / name / "store" / "identity",
-            all_ack_in_sync_state_set=True,
-        )
+        return java_replica(self.folder / name, self.namesrv, [self.controller])
 
     def ask(self, code: RequestCode, body: object = None, **fields: str) -> RemotingCommand:
         """Return the controller's answer."""

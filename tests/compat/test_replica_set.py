@@ -21,7 +21,7 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.compat import installing
 from tests.compat.broker_state import eventually
-from tests.compat.java_broker import STORE, JavaBroker, JavaProgram
+from tests.compat.java_broker import JavaBroker, JavaController, java_replica
 from tests.support.cluster import free_broker_port
 from tests.support.history import History
 from tests.support.load import Load, read_replica
@@ -164,7 +164,7 @@ def undo(record_property: Callable[[str, object], None]) -> Iterator[ExitStack]:
 
 def test_java_and_gantry_are_replicas_of_one_set(tmp_path: Path, undo: ExitStack) -> None:
     replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=2))
-    java = java_replica(tmp_path / "java", replicas)
+    java = java_broker(tmp_path / "java", replicas)
     undo.callback(java.kill)
     group = Group(replicas.controller_addrs, [*replicas.replicas, java])
     for broker in group.brokers:
@@ -178,28 +178,11 @@ def test_java_and_gantry_are_replicas_of_one_set(tmp_path: Path, undo: ExitStack
     group.check()
 
 
-def java_replica(folder: Path, replicas: ReplicaSet) -> JavaBroker:
-    """A Java broker of the set that has not started."""
-    return JavaBroker(
-        VERSION,
-        folder,
-        folder / "store",
-        replicas.namesrv_addr,
-        **STORE | {"mapped_file_size_commit_log": SEGMENT_BYTES},
-        enable_controller_mode=True,
-        controller_addr=";".join(replicas.controller_addrs),
-        store_path_epoch_file=folder / "store" / "epoch",
-        store_path_broker_identity=folder / "store" / "identity",
-        all_ack_in_sync_state_set=True,
-        wait_time_mills_in_send_queue=20_000,
-    )
-
-
 @pytest.mark.skipif(FAILOVERS <= FAILOVERS_DEFAULT, reason="minutes; JAVA_FAILOVERS=20 runs it")
 def test_java_brokers_under_three_controllers_of_gantry(tmp_path: Path, undo: ExitStack) -> None:
     """Masters and leading controllers are killed in turn; a producer goes on each time."""
     replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=0, controllers=3))
-    brokers: list[Broker] = [java_replica(tmp_path / f"java-{n}", replicas) for n in (1, 2)]
+    brokers: list[Broker] = [java_broker(tmp_path / f"java-{n}", replicas) for n in (1, 2)]
     group = Group(replicas.controller_addrs, brokers)
     for broker in brokers:
         undo.callback(broker.kill)
@@ -211,6 +194,17 @@ def test_java_brokers_under_three_controllers_of_gantry(tmp_path: Path, undo: Ex
         program.kill()
         group.fail_over()
         program.start(settings)
+
+
+def java_broker(folder: Path, replicas: ReplicaSet) -> JavaBroker:
+    """A Java broker of the set that has not started."""
+    return java_replica(
+        folder,
+        replicas.namesrv_addr,
+        replicas.controller_addrs,
+        mapped_file_size_commit_log=SEGMENT_BYTES,
+        wait_time_mills_in_send_queue=20_000,
+    )
 
 
 def leading(replicas: ReplicaSet) -> int:
@@ -226,30 +220,11 @@ def leading(replicas: ReplicaSet) -> int:
 
 
 def test_gantry_follows_a_java_controller(tmp_path: Path, undo: ExitStack) -> None:
-    port = free_broker_port()
-    values = {
-        "controllerType": "DLedger",
-        "controllerDLegerGroup": "group1",
-        "controllerDLegerPeers": f"n0-127.0.0.1:{port}",
-        "controllerDLegerSelfId": "n0",
-        "controllerStorePath": str(tmp_path / "controller" / "data"),
-        "mappedFileSize": str(1024 * 1024),
-        "scanNotActiveBrokerInterval": "1000",
-        "scanInactiveMasterInterval": "1000",
-    }
-    controller = JavaProgram(
-        tmp_path / "controller",
-        "org.apache.rocketmq.controller.ControllerStartup",
-        installing.java_program_classpath("controller", VERSION),
-        values,
-        ("-Xms128m", "-Xmx256m"),
-    )
+    controller = JavaController(tmp_path / "controller", 0, [free_broker_port()])
     undo.callback(controller.kill)
     controller.start()
-    replicas = undo.enter_context(
-        ReplicaSet(tmp_path, replicas=3, controller_addr=f"127.0.0.1:{port}")
-    )
-    group = Group([f"127.0.0.1:{port}"], [*replicas.replicas])
+    replicas = undo.enter_context(ReplicaSet(tmp_path, replicas=3, controller_addr=controller.addr))
+    group = Group([controller.addr], [*replicas.replicas])
     for broker in group.brokers:
         broker.start()
     group.fill(group.whole())

@@ -4,7 +4,8 @@ RocketMQ's controllers and Gantry's answer the same request for metadata (1005).
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from console.gateway.brokers.listing import broker_refs
@@ -42,12 +43,23 @@ async def controller_groups(session: ClusterSession) -> Partial[tuple[Controller
     answers = {ref.addr: metadata for ref, metadata in found.items()}
     reasons = reasons_by_addr(failures)
     groups = tuple(
-        ControllerGroup(
-            tuple(controller(addr, answers.get(addr), reasons.get(addr)) for addr in addrs), names
-        )
+        ControllerGroup(controllers_in(addrs, answers, reasons), names)
         for addrs, names in wanted.items()
     )
     return Partial(groups, failures)
+
+
+def controllers_in(
+    addrs: Sequence[str],
+    answers: Mapping[str, GetMetaDataResponseHeader],
+    reasons: Mapping[str, str],
+) -> tuple[Controller, ...]:
+    """Return the controllers of a group; the answers of the others name one that is down."""
+    found = [controller(addr, answers.get(addr), reasons.get(addr)) for addr in addrs]
+    peers = next((answers[addr].peers for addr in addrs if addr in answers), "")
+    return tuple(
+        each if each.is_up else replace(each, name=name_in(peers, each.addr)) for each in found
+    )
 
 
 def groups_in(

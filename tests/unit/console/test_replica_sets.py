@@ -20,6 +20,7 @@ from console.gateway.replicas.controllers import (
     GROUPS_MAX,
     addrs_in,
     controller,
+    controllers_in,
     groups_in,
     name_in,
 )
@@ -224,6 +225,9 @@ def test_a_controller_is_what_it_answers() -> None:
     lost = controller("c:1", None, "refused")
     assert (lost.role, lost.failure, lost.is_up) == ("unknown", "refused", False)
     assert name_in(peers, "c:9") is None
+    both = controllers_in(("c:1", "c:2"), {"c:2": leader}, {"c:1": "refused"})
+    assert [(each.name, each.is_up) for each in both] == [("n0", False), ("n1", True)]
+    assert controllers_in(("c:1",), {}, {})[0].name is None
 
 
 def test_an_election_needs_a_living_member_of_the_sync_state_set() -> None:

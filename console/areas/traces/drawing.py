@@ -4,19 +4,20 @@ Pure. Start and end of an attempt are two events of the timeline, but one step.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from console.areas.traces.scale import Gap, Scale, Tick, scale_of
 from trace.attempts import Attempt, AttemptState
 from trace.codec import ConsumeReturnType
 from trace.timeline import Event, EventKind, Timeline
 
-ROW_HEIGHT = 30
+#: Height of a row, pixels: the name above the bars.
+ROW_HEIGHT = 48
 #: Minimum width of a bar, percent: narrower bars are invisible.
 WIDTH_MIN = 0.5
-#: Ratio of the axis to the time span: free space right of the last bar.
-SPAN_SLACK = 1.02
-TICKS = 5
+#: Minimum distance of the numbers of two attempts, percent.
+NUMBER_DISTANCE_MIN = 5.0
 
 
 class BrokerEventKind(StrEnum):
@@ -60,13 +61,15 @@ _ATTEMPT_KINDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar: `left` and `width` in percent of the chart."""
+    """One bar: `left` and `width` in percent of the chart; `number` of an attempt, from 1, where
+    it fits."""
 
     tone: str
     left: float
     width: float
     start_ms: int
     duration_ms: int | None
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +82,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    left: float
-    after_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Drawing:
     rows: tuple[Row, ...]
     ticks: tuple[Tick, ...]
+    gaps: tuple[Gap, ...]
     tones: tuple[str, ...]
     begin_ms: int
     span_ms: int
@@ -220,13 +218,22 @@ def draw(
     current time."""
     broker_events = list(broker_events)
     ends = {each: _end_of(each, now_ms) for each in broker_events}
-    moments = [(event.at_ms, event.at_ms + (event.cost_ms or 0)) for event in timeline.events]
-    moments += [(each.at_ms, ends[each]) for each in broker_events]
+    moments = [
+        (event.at_ms, event.at_ms + (event.cost_ms or 0))
+        for event in timeline.events
+        if event.kind not in _ATTEMPT_KINDS
+    ]
+    moments += [
+        (each.start_ms, each.start_ms + (each.duration_ms or 0))
+        for each in timeline.attempts
+        if each.start_ms is not None
+    ]
+    # Only the ends of a wait are events: a long wait is compressed like a gap.
+    moments += [(at_ms, at_ms) for each in broker_events for at_ms in (each.at_ms, ends[each])]
     if not moments:
         return None
-    begin_ms = min(begin for begin, _end in moments)
-    span_ms = max(1, max(end for _begin, end in moments) - begin_ms)
-    scale = _Scale(begin_ms, span_ms)
+    axis = scale_of(moments)
+    scale = _Bars(axis)
     bars_by_row: dict[str, list[Bar]] = {"": []}
     bars_by_row[""] += [
         scale.event(each) for each in timeline.events if each.kind in _PRODUCER_KINDS
@@ -240,9 +247,9 @@ def draw(
         if event.kind is EventKind.DEAD_LETTERED:
             bars_by_row.setdefault(event.group, []).append(scale.event(event))
     drawn = [(name, bars) for name, bars in bars_by_row.items() if bars]
-    rows = tuple(Row(name, ROW_HEIGHT * at, tuple(bars)) for at, (name, bars) in enumerate(drawn))
+    rows = tuple(Row(name, ROW_HEIGHT * at, _spaced(bars)) for at, (name, bars) in enumerate(drawn))
     tones = dict.fromkeys(bar.tone for _name, bars in drawn for bar in bars)
-    return Drawing(rows, scale.ticks(), tuple(tones), begin_ms, span_ms)
+    return Drawing(rows, axis.ticks(), axis.gaps, tuple(tones), axis.begin_ms, axis.span_ms)
 
 
 def _end_of(each: BrokerEvent, now_ms: int | None) -> int:
@@ -250,46 +257,38 @@ def _end_of(each: BrokerEvent, now_ms: int | None) -> int:
     return max(each.at_ms, until_ms if now_ms is None else min(until_ms, now_ms))
 
 
+def _spaced(bars: Iterable[Bar]) -> tuple[Bar, ...]:
+    """The bars of a row; a number too close to the number before is left out."""
+    spaced: list[Bar] = []
+    last = -NUMBER_DISTANCE_MIN
+    for bar in sorted(bars, key=lambda each: (each.start_ms, each.duration_ms or 0)):
+        if bar.number is not None and bar.left - last < NUMBER_DISTANCE_MIN:
+            spaced.append(replace(bar, number=None))
+            continue
+        last = bar.left if bar.number is not None else last
+        spaced.append(bar)
+    return tuple(spaced)
+
+
 @dataclass(frozen=True, slots=True)
-class _Scale:
-    begin_ms: int
-    span_ms: int
+class _Bars:
+    scale: Scale
 
     def event(self, event: Event) -> Bar:
         return self._bar(_TONES[event.kind], event.at_ms, event.cost_ms)
 
     def attempt(self, attempt: Attempt) -> Bar:
-        return self._bar(_TONES[attempt.state], attempt.start_ms or 0, attempt.duration_ms)
+        number = None if attempt.retry_times is None else attempt.retry_times + 1
+        tone = _TONES[attempt.state]
+        return replace(self._bar(tone, attempt.start_ms or 0, attempt.duration_ms), number=number)
 
     def broker_event(self, each: BrokerEvent, end_ms: int) -> Bar:
         length_ms = end_ms - each.at_ms
         return self._bar(_TONES[each.kind], each.at_ms, length_ms or None)
 
     def _bar(self, tone: str, start_ms: int, duration_ms: int | None) -> Bar:
-        left = min(self._place(start_ms - self.begin_ms), 100 - WIDTH_MIN)
-        width = min(max(WIDTH_MIN, self._place(duration_ms or 0)), 100 - left)
+        begin = self.scale.place(start_ms)
+        left = min(begin, 100 - WIDTH_MIN)
+        length = self.scale.place(start_ms + (duration_ms or 0)) - begin
+        width = min(max(WIDTH_MIN, length), 100 - left)
         return Bar(tone, round(left, 2), round(width, 2), start_ms, duration_ms)
-
-    def ticks(self) -> tuple[Tick, ...]:
-        """Ticks at round durations: 1, 2 or 5 times a power of ten, or a unit of time."""
-        step_ms = next(
-            (each for each in _TICK_STEPS_MS if each * TICKS >= self.span_ms), _TICK_STEPS_MS[-1]
-        )
-        count = min(self.span_ms // step_ms, 2 * TICKS)
-        return tuple(
-            Tick(round(self._place(step_ms * number), 2), step_ms * number)
-            for number in range(count + 1)
-        )
-
-    def _place(self, length_ms: int) -> float:
-        return length_ms / (self.span_ms * SPAN_SLACK) * 100
-
-
-_SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
-_TICK_STEPS_MS = (
-    *(1, 2, 5, 10, 20, 50, 100, 200, 500),
-    *(number * _SECOND_MS for number in (1, 2, 5, 10, 20, 30)),
-    *(number * _MINUTE_MS for number in (1, 2, 5, 10, 20, 30)),
-    *(number * _HOUR_MS for number in (1, 2, 4, 8, 12)),
-    *(number * _DAY_MS for number in (1, 2, 5, 10, 30)),
-)

@@ -1,17 +1,19 @@
 """A journey as bars and steps: all events are inside the drawing."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from console.areas.traces.drawing import (
     ROW_HEIGHT,
-    TICKS,
     WIDTH_MIN,
     BrokerEvent,
     BrokerEventKind,
     draw,
     steps,
 )
+from console.areas.traces.scale import GAPS_MAX, TICK_DISTANCE_MIN
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 
@@ -50,7 +52,9 @@ def test_each_who_took_part_has_a_lane() -> None:
     assert drawing.tones == ("send", "failure", "success", "dead")
     assert drawing.height == 2 * ROW_HEIGHT
     assert (drawing.begin_ms, drawing.span_ms) == (1000, 1500)
-    assert [tick.after_ms for tick in drawing.ticks] == [0, 500, 1000, 1500]
+    assert [gap.duration_ms for gap in drawing.gaps] == [985, 495]
+    assert [tick.after_ms for tick in drawing.ticks] == [0, 5, 10, 15, 1005]
+    assert [bar.number for bar in drawing.rows[1].bars] == [1, 2, None]
 
 
 def test_a_journey_without_times_has_no_drawing() -> None:
@@ -95,5 +99,7 @@ def test_every_bar_and_tick_is_on_the_drawing(sent: int, cost: int, starts: list
             assert 0 <= bar.left <= 100 - WIDTH_MIN
             assert bar.width >= WIDTH_MIN
             assert bar.left + bar.width <= 100.01
-    assert len(drawing.ticks) <= 2 * TICKS + 1
+    lefts = [tick.left for tick in drawing.ticks]
+    assert all(after - before >= TICK_DISTANCE_MIN for before, after in pairwise(lefts))
+    assert len(drawing.gaps) <= GAPS_MAX
     assert all(0 <= tick.left <= 100 for tick in drawing.ticks)

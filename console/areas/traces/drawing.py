@@ -13,7 +13,7 @@ from trace.codec import ConsumeReturnType
 from trace.timeline import Event, EventKind, Timeline
 
 #: Height of a row, pixels: the name above the bars.
-ROW_HEIGHT = 48
+ROW_HEIGHT = 56
 #: Minimum width of a bar, percent: narrower bars are invisible.
 WIDTH_MIN = 0.5
 #: Minimum distance of the numbers of two attempts, percent.

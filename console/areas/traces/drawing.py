@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from console.areas.traces.scale import Gap, Scale, Tick, scale_of
+from console.frame.time_axis import Gap, Scale, Tick, scale_of
 from trace.attempts import Attempt, AttemptState
 from trace.codec import ConsumeReturnType
 from trace.timeline import Event, EventKind, Timeline

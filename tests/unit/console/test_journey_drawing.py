@@ -13,7 +13,7 @@ from console.areas.traces.drawing import (
     draw,
     steps,
 )
-from console.areas.traces.scale import GAPS_MAX, TICK_DISTANCE_MIN
+from console.frame.time_axis import GAPS_MAX, TICK_DISTANCE_MIN
 from trace.codec import Pub, SubAfter, SubBefore, TraceRecord
 from trace.timeline import Timeline, build_timeline
 
@@ -53,7 +53,7 @@ def test_each_who_took_part_has_a_lane() -> None:
     assert drawing.height == 2 * ROW_HEIGHT
     assert (drawing.begin_ms, drawing.span_ms) == (1000, 1500)
     assert [gap.duration_ms for gap in drawing.gaps] == [985, 495]
-    assert [tick.after_ms for tick in drawing.ticks] == [0, 5, 10, 15, 1005]
+    assert [tick.after_ms for tick in drawing.ticks] == [0, 5, 10, 15, 1500]
     assert [bar.number for bar in drawing.rows[1].bars] == [1, 2, None]
 
 

@@ -1,7 +1,8 @@
-"""The time axis of a journey: linear, with long times without an event compressed.
+"""A time axis for pictures: linear, with long times without an event compressed. Pure.
 
-A journey of milliseconds with retries after minutes would be a few invisible lines on one linear
-axis. A gap is compressed while the gaps of GAP_RATIO_MIN and more take most of the axis.
+The attempts of a message take milliseconds, retries follow after minutes; jobs take seconds, and
+the next one runs on the next day: such events are invisible lines on one linear axis. A gap is
+compressed while the gaps of GAP_RATIO_MIN and more take most of the axis.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,8 +21,8 @@ GAPS_WIDTH_MAX: Final = 54.0
 #: Percent of the axis right of the last event.
 SLACK_WIDTH: Final = 2.0
 #: Minimum distance of two ticks, percent: their labels do not touch at 390 px.
-TICK_DISTANCE_MIN: Final = 15.0
-TICKS: Final = 6
+TICK_DISTANCE_MIN: Final = 18.0
+TICKS: Final = 5
 
 _SECOND_MS, _MINUTE_MS, _HOUR_MS, _DAY_MS = 1_000, 60_000, 3_600_000, 86_400_000
 _TICK_STEPS_MS: Final = (
@@ -35,10 +36,14 @@ _TICK_STEPS_MS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A labelled time after the begin of the journey; `left` in percent of the axis."""
+    """A labelled time after the begin of the axis; `left` in percent of the axis.
+
+    The label begins at the tick, and ends there near the end of the axis (`at_end`).
+    """
 
     left: float
     after_ms: int
+    at_end: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +93,34 @@ class Scale:
             if piece.is_gap
         )
 
-    def ticks(self) -> tuple[Tick, ...]:
-        """Round durations of each piece, and its begin, as far as their labels fit."""
+    def ticks(
+        self,
+        zero_ms: int | None = None,
+        *,
+        distance: float = TICK_DISTANCE_MIN,
+        step_min_ms: int = 1,
+    ) -> tuple[Tick, ...]:
+        """Labelled times: the begin of each piece, and round durations after `zero_ms`.
+
+        `zero_ms` is the begin of the axis by default. A label is at most `distance` percent wide;
+        labels do not overlap.
+        """
+        zero_ms = self.begin_ms if zero_ms is None else zero_ms
         shown = [piece for piece in self.pieces if not piece.is_gap]
         linear_ms = max(1, sum(piece.end_ms - piece.begin_ms for piece in shown))
         step_ms = next((each for each in _TICK_STEPS_MS if each * TICKS >= linear_ms), linear_ms)
+        step_ms = max(step_ms, step_min_ms)
         found: list[Tick] = []
         for piece in shown:
-            first_ms, last_ms = piece.begin_ms - self.begin_ms, piece.end_ms - self.begin_ms
+            first_ms, last_ms = piece.begin_ms - zero_ms, piece.end_ms - zero_ms
             next_ms = (first_ms // step_ms + 1) * step_ms
             for after_ms in (first_ms, *range(next_ms, last_ms + 1, step_ms)):
-                left = round(self.place(self.begin_ms + after_ms), 2)
-                if not found or left - found[-1].left >= TICK_DISTANCE_MIN:
-                    found.append(Tick(left, after_ms))
+                at_ms = zero_ms + after_ms
+                left = round(self.place(at_ms), 2)
+                at_end = left > 100 - distance
+                apart = 2 * distance if at_end else distance
+                if not found or left - found[-1].left >= apart:
+                    found.append(Tick(left, at_ms - self.begin_ms, at_end))
         return tuple(found)
 
 

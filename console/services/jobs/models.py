@@ -88,6 +88,10 @@ class Job(models.Model):
         return _ms(self.created_at)
 
     @property
+    def started_ms(self) -> int | None:
+        return _ms(self.started_at) if self.started_at else None
+
+    @property
     def finished_ms(self) -> int | None:
         return _ms(self.finished_at) if self.finished_at else None
 

@@ -25,9 +25,14 @@ def reason(job: Job) -> str:
 
 
 def results(job: Job) -> list[tuple[str, Any]]:
-    """Titles and values of the outputs, without the note."""
+    """Titles and values of the outputs, without the note and without empty values."""
     titles = job.definition.outputs if job.definition else {}
-    outputs = {name: value for name, value in job.outputs.items() if name != "note"}
+    empty: tuple[Any, ...] = ("", None, [], {})
+    outputs = {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in job.outputs.items()
+        if name != "note" and value not in empty
+    }
     return [
         (str(titles.get(name, name)), number(value) if type(value) is int else value)
         for name, value in outputs.items()

@@ -11,14 +11,16 @@ from django.db.models import QuerySet
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from console.frame.pages import ClusterPage, Crumb, forbidden
-from console.gateway import NotAllowedNow
+from console.gateway import NotAllowedNow, now_ms
 from console.services.jobs import actions, files, kinds, ledger, spark
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
+from console.services.jobs.timeline import timeline_of
 from console.services.jobs.workers import worker_problem
 from console.web.dependencies import redis_problem
 
@@ -58,6 +60,10 @@ class JobListPage(ClusterPage):
         page = Paginator(jobs_of(self.cluster.name, kind, state), PAGE_JOBS).get_page(
             request.GET.get("page")
         )
+        by_hand = [
+            (each, actions.may_control(request, Job(cluster=cluster, kind=each.name)))
+            for each in kinds.by_hand()
+        ]
         return self.show(
             title=_("Jobs"),
             page=page,
@@ -66,13 +72,18 @@ class JobListPage(ClusterPage):
             states=State.choices,
             kind=kind,
             state=state,
-            by_hand=[
-                (each, actions.may_control(request, Job(cluster=cluster, kind=each.name)))
-                for each in kinds.by_hand()
-            ],
+            timeline=timeline_of(page.object_list, now_ms(), midnight_ms()),
+            trace_jobs=by_hand[:1],
+            maintenance=by_hand[1:],
             minutes=settings.JOB_MINUTES.get("ingest"),
             **({} if getattr(request, "htmx", False) else missing_requirements()),
         )
+
+
+def midnight_ms() -> int:
+    """The begin of the day in the console's time zone."""
+    today = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
+    return int(today.timestamp() * 1000)
 
 
 class MissingPart(ClusterPage):

@@ -12,6 +12,7 @@ EXEMPT = {
     *("accounts", "alarms", "masking", "schemas", "search", "exports"),
     "frame/templates/parts/preferences.html",
     "services/jobs/templates/jobs/start_button.html",
+    "services/jobs/templates/jobs/maintenance.html",
     "services/jobs/templates/jobs/detail_part.html",
     "services/clusters/templates/clusters/forget.html",
     "areas/messages/templates/message/export.html",

@@ -1,7 +1,7 @@
-// Refreshes the jobs of a page: each message of the feed, or a poll while the feed is down,
-// reloads the fragment. Without scripts, the page shows the state at load time.
+// Reloads the parts of a page: after each message of its feed, and by a poll while the feed or
+// Redis behind it is down. Without scripts, the page shows the state at load time.
 (() => {
-  const frame = document.querySelector("[data-jobs-feed]");
+  const frame = document.querySelector("[data-live-feed]");
   if (!frame) return;
   const POLL_MS = 2000;
   const REFRESH_MS_MIN = 500;
@@ -11,10 +11,11 @@
   let refreshedAt = 0;
   let waiting = 0;
 
-  const lost = document.getElementById("jobs-lost");
+  const lost = frame.querySelector("[role=status]");
 
-  const part = () => document.getElementById("jobs-part");
-  const isActive = () => part()?.dataset.active === "yes";
+  const parts = () => [...document.querySelectorAll("[data-live-part]")];
+  // A part that cannot change by itself, such as an ended job, is not polled.
+  const canChange = () => parts().some((part) => part.dataset.active !== "no");
 
   // Immediately after a long enough interval, else once at the end of the interval.
   const refresh = () => {
@@ -23,12 +24,12 @@
     waiting = setTimeout(() => {
       waiting = 0;
       refreshedAt = Date.now();
-      part()?.dispatchEvent(new Event("jobs-changed"));
+      for (const part of parts()) part.dispatchEvent(new Event("part-changed"));
     }, rest);
   };
 
   const connect = () => {
-    const address = new URL(frame.dataset.jobsFeed, location.href);
+    const address = new URL(frame.dataset.liveFeed, location.href);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";
     socket = new WebSocket(address);
     socket.addEventListener("open", () => {
@@ -51,7 +52,8 @@
   };
 
   setInterval(() => {
-    if (isActive() && socket?.readyState !== WebSocket.OPEN) refresh();
+    const isLive = socket?.readyState === WebSocket.OPEN && lost.hidden;
+    if (!isLive && canChange()) refresh();
   }, POLL_MS);
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();

@@ -5,8 +5,9 @@ second. After SHOP_SECONDS of traffic the script runs the trace job once and vis
 Chromium with empty profiles.
 
 `make screenshots ARGS="--review FOLDER"` takes the pictures of a review instead: all REVIEW_PAGES
-in the WIDTHS, both themes and both languages, whole pages. The command prints the pages that are
-wider than the window, and the texts that are cut off, or English in the Chinese pages.
+and a journey in the WIDTHS, both themes and both languages, whole pages. The command prints the
+pages that are wider than the window, and the texts that are cut off, or English in the Chinese
+pages.
 """
 
 import os
@@ -180,12 +181,16 @@ def take_review(
     folder.mkdir(parents=True, exist_ok=True)
     for color in theme:
         page = signed_in(browser, url, color)
-        for spoken, (name, path), pixels in product(language, REVIEW_PAGES.items(), width):
+        addresses = {name: address_of(url, path) for name, path in REVIEW_PAGES.items()}
+        if only in JOURNEY:
+            open_journey(page, url)
+            addresses[JOURNEY] = page.url
+        for spoken, (name, address), pixels in product(language, addresses.items(), width):
             if only not in name:
                 continue
             page.context.add_cookies([{"name": "gantry_language", "value": spoken, "url": url}])
             page.set_viewport_size({"width": pixels, "height": SIZE["height"]})
-            page.goto(address_of(url, path))
+            page.goto(address)
             save(page, folder / f"{name}-{pixels}-{color}-{spoken}.png", full_page=True)
             if found := {kind: fault for kind, fault in page.evaluate(FAULTS).items() if fault}:
                 click.echo(f"{name} {pixels} {color} {spoken}: {found}")
@@ -248,7 +253,7 @@ def read_traces(browser: Browser, url: str) -> None:
     page = signed_in(browser, url, "light")
     page.goto(f"{url}/clusters/local/jobs/")
     page.get_by_role("button", name="Refresh analytics", exact=True).click()
-    page.get_by_role("link", name="See the figures").wait_for(timeout=JOB_SECONDS_MAX * 1000)
+    page.get_by_role("link", name="Open analytics").wait_for(timeout=JOB_SECONDS_MAX * 1000)
     page.context.close()
 
 

@@ -1,5 +1,7 @@
 """Health findings of a real cluster: REST resource, page, and the parts on other pages."""
 
+import asyncio
+import threading
 import zlib
 from typing import Any
 
@@ -10,10 +12,10 @@ from pytest_django import Settings
 
 from console.gateway import gateway
 from console.gateway.groups import metrics as group_metrics
-from console.services.findings import evaluation, stored
+from console.services.findings import evaluation, samples, stored
 from console.services.findings.background import Evaluations
 from console.services.findings.models import StoredReport
-from console.services.findings.rules import RULES
+from console.services.findings.rules import RULES, consumption
 from tests.api.conftest import API, Api
 from tests.api.traffic import Traffic, poll
 from tests.support.cluster import Cluster
@@ -100,6 +102,71 @@ def test_different_tags_in_one_group_are_found(api: Api, traffic: Traffic) -> No
             (found,) = api.get(f"/findings?rule=subscription-conflict&q={group}")["items"]
             texts = {one["topics"][topic] for one in found["values"]["subscriptions"]}
             assert texts == {"paid", "failed"}
+
+
+@pytest.mark.must_beat(32)
+def test_a_member_without_a_queue_is_found(api: Api, traffic: Traffic) -> None:
+    topic = traffic.topic("single", read_queue_nums=1, write_queue_nums=1)
+    group = traffic.group("crowded")
+    key = f"client-idle/group/{group}"
+    with traffic.consumer(group, topic):
+        assert key not in keys(api)
+        with traffic.consumer(group, topic):
+            assert poll(lambda: key in keys(api))
+            (found,) = api.get(f"/findings?rule=client-idle&q={group}")["items"]
+            members = [each["client_id"] for each in api.get(f"/groups/{group}/clients")["clients"]]
+            assert len(members) == 2
+            (idle,) = found["values"]["clients"]
+            assert idle in members
+        assert poll(lambda: key not in keys(api))
+
+
+@pytest.mark.must_beat(32)
+@pytest.mark.usefixtures("_lag_is_old")
+def test_a_listener_that_blocks_is_found_until_it_goes_on(
+    api: Api, traffic: Traffic, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "SAMPLE_EVERY_MS", 0)
+    settings.FINDING_THRESHOLDS = {"stuck_s": 0}
+    topic = traffic.topic("blocked", read_queue_nums=1, write_queue_nums=1)
+    group = traffic.group("blocking")
+    traffic.commit(group, topic, 0, 0)
+    key = f"queue-stuck/group/{group}"
+    gate = threading.Event()
+
+    async def wait() -> None:
+        while not gate.is_set():
+            await asyncio.sleep(0.01)
+
+    with traffic.consumer(group, topic, work=wait):
+        traffic.send(topic, 2)
+        assert poll(lambda: key in keys(api))
+        (found,) = api.get(f"/findings?rule=queue-stuck&q={group}")["items"]
+        assert found["values"]["queues"] == [f"{topic} broker-a:0"]
+        gate.set()
+        assert poll(lambda: key not in keys(api))
+
+
+@pytest.mark.must_beat(32)
+def test_a_consumer_slower_than_its_producer_is_found(
+    api: Api, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "SAMPLE_EVERY_MS", 0)
+    monkeypatch.setattr(consumption, "GROWTH_MIN_MS", 0)
+    topic, group = traffic.topic("fast"), traffic.group("slow")
+    key = f"consumer-slow/group/{group}"
+
+    def found_after_more_messages() -> bool:
+        traffic.send_many(topic, [b"x"] * 500)
+        return key in keys(api)
+
+    # 20 calls of the listener at the same time: 20 messages per second.
+    with traffic.consumer(group, topic, work=lambda: asyncio.sleep(1)):
+        assert poll(found_after_more_messages)
+    (found,) = api.get(f"/findings?rule=consumer-slow&q={group}")["items"]
+    assert found["values"]["lag"] > found["values"]["earlier_lag"]
+    assert found["values"]["rate"] > 0
+    assert {"kind": "topic", "name": topic} in found["related"]
 
 
 def test_unread_queues_are_found(api: Api, traffic: Traffic) -> None:

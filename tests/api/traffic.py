@@ -133,10 +133,13 @@ class Traffic:
         accepts: Callable[[MessageExt], bool] = lambda _message: True,
         hooks: Sequence[ClientHook] = (),
         retries_max: int = 16,
+        work: Callable[[], Awaitable[object]] | None = None,
     ) -> Iterator[PushConsumer]:
-        """A consumer of the group; acknowledges messages that pass `accepts`."""
+        """A consumer of the group; acknowledges messages that pass `accepts`, after `work`."""
 
         async def take(messages: list[MessageExt]) -> ConsumeStatus:
+            if work is not None:
+                await work()
             refused = [each for each in messages if not accepts(each)]
             return ConsumeStatus.RECONSUME_LATER if refused else ConsumeStatus.CONSUME_SUCCESS
 

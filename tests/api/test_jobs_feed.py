@@ -26,12 +26,12 @@ def listener(transactional_db: None, local: Cluster) -> User:
     return User.objects.create_user("listener")
 
 
-async def listening(user: User | None) -> Socket:
+async def listening(user: User | None, feed: str = FEED) -> Socket:
     headers = [(b"host", b"testserver"), (b"origin", b"http://testserver")]
     if user is not None:
         cookies = await database_sync_to_async(lambda: browser(user).cookies)()
         headers.append((b"cookie", f"gantry_session={cookies['gantry_session'].value}".encode()))
-    return Socket(application, FEED, headers)
+    return Socket(application, feed, headers)
 
 
 def job_of(cluster: str, number: int) -> Job:

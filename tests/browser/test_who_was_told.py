@@ -13,8 +13,11 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Gantry
 from tests.browser.test_alarm_drill import SOON_MS, create_receiver, create_rule
 from tests.browser.traffic import Traffic
+from tests.browser.waiting import wait_until
 from tests.support.webhooks import Hook, webhook
 
+#: A message of the feed of alarms.
+ALARMS = '{"changed": "alarms"}'
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.must_beat(12)]
 
 
@@ -29,6 +32,14 @@ def test_from_the_overview_to_the_failing_messages(page: Page, gantry: Gantry, h
     group, rule, receiver = f"{topic}-accounting", f"failing {topic}", f"on duty for {topic}"
     create_receiver(page, gantry, receiver, hook)
     create_rule(page, gantry, rule, group, metric="group.dead_letters", threshold="0")
+    frames: list[str | bytes] = []
+
+    def keep(frame: str | bytes) -> None:
+        frames.append(frame)
+
+    watching = page.context.new_page()
+    watching.on("websocket", lambda feed: feed.on("framereceived", keep))
+    watching.goto(gantry.page(f"alarms/?q={topic}"))
     with Traffic(gantry.namesrv_addr, topic, group) as traffic:
         traffic.send(b'{"order": 7}', "ORDER-7")
 
@@ -37,6 +48,11 @@ def test_from_the_overview_to_the_failing_messages(page: Page, gantry: Gantry, h
         line = page.locator("#alarms-firing li", has_text=rule)
         expect(line).to_contain_text(f"notified: {receiver}", timeout=SOON_MS)
         expect(line).to_contain_text(re.compile(r"firing since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"))
+        # The open page of alarms has changed without a reload, by its feed.
+        expect(watching.locator('tr[data-state="firing"]', has_text=rule)).to_be_visible()
+        # Events of a page arrive during calls of its methods.
+        wait_until(lambda: watching.title() != "" and ALARMS in frames, "the feed")
+        watching.close()
         line.get_by_role("link", name=group).click()
         expect(page.locator('tr[data-delivery="firing"][data-state="sent"]')).to_contain_text(
             receiver

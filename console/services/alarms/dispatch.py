@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 from django.db.models import Min, Q
 
 from console.gateway import now_ms
+from console.services.alarms.feed import announce
 from console.services.alarms.models import ERROR_CHARS_MAX, Delivery, DeliveryState
 from console.services.alarms.sending.content import notice_of
 from console.services.alarms.sending.http import REQUEST_S_MAX, SendFailed
@@ -133,7 +134,8 @@ def retry_ms(attempts: int) -> int:
 
 
 def _store(delivery: Delivery, *, error: str, **values: object) -> None:
-    """Store the result and end the claim."""
+    """Store the result, end the claim, and notify open pages."""
     Delivery.objects.filter(pk=delivery.pk).update(
         error=error[:ERROR_CHARS_MAX], claimed_until_ms=0, **values
     )
+    announce(delivery.cluster, "notices")

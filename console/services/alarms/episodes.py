@@ -9,6 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from console.frame.tables import Column, Columns
 from console.gateway import NotAllowedNow, NotFound, now_ms
+from console.services.alarms.feed import announce
 from console.services.alarms.models import (
     Delivery,
     DeliveryState,
@@ -145,3 +146,4 @@ def acknowledge(episode: Episode, user: Any, note: str) -> None:
     )
     if not changed:
         raise NotAllowedNow(_("Only a firing alarm can be acknowledged."))
+    announce(episode.cluster, "alarms")

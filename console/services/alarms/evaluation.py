@@ -16,6 +16,7 @@ from django.db import DatabaseError, transaction
 from console.gateway import Cluster, now_ms
 from console.services.alarms import retention
 from console.services.alarms.conditions import Pace, Seen, Step, Times, next_step
+from console.services.alarms.feed import announce
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
 from console.services.alarms.notices import notify_firing, notify_resolved
 from console.services.alarms.observing import (
@@ -47,22 +48,28 @@ def evaluate(cluster: str, report: Report | None, at_ms: int) -> None:
     """Evaluate all rules of a cluster. Raises DatabaseError."""
     view = View.of(settings.GANTRY_HOME, cluster, report, at_ms)
     rules = AlarmRule.objects.filter(enabled=True, cluster__in=["", cluster]).order_by("pk")
+    is_changed = False
     for rule in rules:
         observed = observe(rule, view)
         is_open = Episode.objects.filter(rule=rule, cluster=cluster, state__in=OPEN).exists()
         if observed.met or is_open:
-            _apply(rule.pk, cluster, observed, at_ms)
+            is_changed |= _apply(rule.pk, cluster, observed, at_ms)
+    if is_changed:
+        announce(cluster, "alarms")
     retention.prune(at_ms)
 
 
-def _apply(number: int, cluster: str, observed: Observed, at_ms: int) -> None:
-    """Change the episodes of a rule in one transaction, unless the rule has changed meanwhile."""
+def _apply(number: int, cluster: str, observed: Observed, at_ms: int) -> bool:
+    """Change the episodes of a rule in one transaction, unless the rule has changed meanwhile.
+
+    Returns whether pages show anything else now.
+    """
     with transaction.atomic():
         rule = AlarmRule.objects.select_for_update().filter(pk=number, enabled=True).first()
         if rule is None:
-            return
-        Changes(rule, cluster, observed, at_ms).apply()
-        notify_firing(rule, cluster, at_ms)
+            return False
+        is_changed = Changes(rule, cluster, observed, at_ms).apply()
+        return bool(notify_firing(rule, cluster, at_ms)) or is_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +81,16 @@ class Changes:
     observed: Observed
     at_ms: int
 
-    def apply(self) -> None:
+    def apply(self) -> bool:
+        """Store the changes; returns whether there were any."""
         rows = Episode.objects.filter(rule=self.rule, cluster=self.cluster, state__in=OPEN)
         known = {ObjectKey(row.kind, row.name, row.detail): row for row in rows}
         by_step: dict[Step, list[Episode]] = {}
         for key, row in known.items():
             by_step.setdefault(self._step(row, self.observed.of(key)), []).append(row)
         self._move(by_step)
-        self._refresh(known)
-        self._begin(known)
+        is_moved = any(step is not Step.KEEP for step in by_step)
+        return any((is_moved, self._refresh(known), self._begin(known)))
 
     def _step(self, row: Episode, seen: Seen) -> Step:
         times = Times(row.state, row.begun_ms, row.clear_since_ms, row.seen_ms)  # type: ignore[arg-type]
@@ -100,8 +108,9 @@ class Changes:
         lost = by_step.get(Step.RESOLVE_WITHOUT_DATA, [])
         resolve(self.rule, self.cluster, lost, self.at_ms, "no-data")
 
-    def _refresh(self, known: Mapping[ObjectKey, Episode]) -> None:
-        """Store values and times of open episodes, each at most every VALUE_EVERY_MS."""
+    def _refresh(self, known: Mapping[ObjectKey, Episode]) -> int:
+        """Store values and times of open episodes, each at most every VALUE_EVERY_MS; returns
+        their number."""
         changed = []
         for key, row in known.items():
             if self.observed.of(key) is Seen.UNKNOWN or self.at_ms - row.seen_ms < VALUE_EVERY_MS:
@@ -112,9 +121,11 @@ class Changes:
                 row.text = dict(now.text) or row.text
             changed.append(row)
         Episode.objects.bulk_update(changed, ["seen_ms", "value", "text"], batch_size=100)
+        return len(changed)
 
-    def _begin(self, known: Mapping[ObjectKey, Episode]) -> None:
-        """Begin episodes of objects that meet the condition, at most OBJECTS_PER_RULE_MAX."""
+    def _begin(self, known: Mapping[ObjectKey, Episode]) -> int:
+        """Begin episodes of objects that meet the condition, at most OBJECTS_PER_RULE_MAX; returns
+        their number."""
         new = [each for each in self.observed.met if each.key not in known]
         new.sort(key=lambda each: (-(each.value or 0), each.key))
         most = max(0, OBJECTS_PER_RULE_MAX - len(known))
@@ -124,6 +135,7 @@ class Changes:
         left_out = len(new[most:])
         if left_out != self.rule.left_out:
             AlarmRule.objects.filter(pk=self.rule.pk).update(left_out=left_out)
+        return len(new[:most])
 
     def _row(self, seen: Observation) -> Episode:
         fires = self.rule.for_s == 0

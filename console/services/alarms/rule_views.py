@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.formats import duration
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import GatewayError
 from console.services.alarms import rules
@@ -23,13 +24,20 @@ class RulesPage(ClusterPage):
     """Rules that apply to the cluster."""
 
     template = "alarms/rules.html"
+    part = "alarms/rule_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         found = rules.rules_of(cluster)
         firing = Episode.objects.filter(cluster=cluster, state=EpisodeState.FIRING)
         numbers = list(firing.values_list("rule", flat=True))
         rows = [
-            (each, rules.title_of(each), rules.summary_of(each), numbers.count(each.pk))
+            (
+                each,
+                rules.title_of(each),
+                rules.summary_of(each),
+                numbers.count(each.pk),
+                for_of(each),
+            )
             for each in found
         ]
         return self.show(title=_("Rules"), tab="rules", rows=rows)
@@ -139,6 +147,11 @@ class RulePage(ClusterPage):
         title = str(rules.title_of(rule))
         crumb = crumbs(self.cluster.name, title)
         return self.show(title=title, crumbs=crumb, form=form, rule=rule, status=status, **more)
+
+
+def for_of(rule: AlarmRule) -> str:
+    """The time for which the condition of a rule is met before an alarm fires."""
+    return duration(rule.for_s * 1000) if rule.for_s else _("at once")
 
 
 def crumbs(cluster: str, title: str) -> list[Crumb]:

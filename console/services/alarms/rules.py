@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 from console.frame.formats import duration
 from console.gateway import Cluster, NotAllowedNow, NotFound, now_ms
 from console.services.alarms.evaluation import end_all
+from console.services.alarms.feed import announce
 from console.services.alarms.models import AlarmRule, Function, Receiver, Source
 from console.services.alarms.observing import Observation, View, amount, observe
 from console.services.alarms.series import WINDOW_S_MAX
@@ -37,6 +38,12 @@ CONDITION: Final = (
 )
 FIELDS: Final = (*CONDITION, "name", "enabled", "for_s", "clear_for_s", "severity", "note")
 FINDING_RULES: Final = tuple(rule.id for rule in RULES)
+#: What a function compares with the threshold.
+OF_WINDOW: Final[Mapping[str, Any]] = {
+    Function.AVERAGE: gettext_lazy("%(metric)s: average of %(window)s"),
+    Function.GROWTH: gettext_lazy("%(metric)s: growth within %(window)s"),
+    Function.DROP: gettext_lazy("%(metric)s: drop below the average of %(window)s"),
+}
 #: Names of the console's own rules, in the language of the reader.
 DEFAULT_NAMES: Final[Mapping[str, Any]] = {
     "critical": gettext_lazy("Critical findings"),
@@ -127,6 +134,7 @@ def save(
         row.changed_ms, row.changed_by = now_ms(), str(user)
         row.save()
         row.receivers.set(receivers)
+        announce(row.cluster, "rules")
     return row
 
 
@@ -139,6 +147,7 @@ def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
         AlarmRule.objects.filter(pk=rule.pk).update(
             enabled=on, changed_ms=now_ms(), changed_by=str(user), left_out=0
         )
+        announce(rule.cluster, "rules")
 
 
 def delete(rule: AlarmRule) -> None:
@@ -147,6 +156,7 @@ def delete(rule: AlarmRule) -> None:
         locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
         end_all(locked, now_ms(), "rule-deleted")
         locked.delete()
+        announce(rule.cluster, "rules")
 
 
 def state_of(rule: AlarmRule) -> dict[str, Any]:
@@ -202,9 +212,9 @@ def summary_of(rule: AlarmRule) -> str:
     if metric is None:
         return f"{rule.scope} {rule.metric}"
     unit = "%" if rule.function == Function.DROP else metric.unit
-    function = "" if rule.function == Function.LAST else rule.get_function_display()
+    measured = OF_WINDOW.get(rule.function, "%(metric)s") % {
+        "metric": metric.label,
+        "window": duration(rule.window_s * 1000),
+    }
     sign = ">" if rule.comparison == "above" else "<"
-    parts = [f"{metric.label}", f"{sign} {amount(rule.threshold, unit)}"]
-    return " ".join(parts) + (
-        f" · {function} ({duration(rule.window_s * 1000)})" if function else ""
-    )
+    return f"{measured} {sign} {amount(rule.threshold, unit)}"

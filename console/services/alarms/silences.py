@@ -7,6 +7,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy
 
 from console.gateway import NotAllowedNow, NotFound, now_ms
+from console.services.alarms.feed import announce
 from console.services.alarms.models import Episode, Silence
 from console.services.alarms.observing import matches
 
@@ -44,7 +45,7 @@ def create(values: dict[str, Any], user: Any) -> Silence:
     if Silence.objects.filter(until_ms__gt=at_ms).count() >= SILENCES_MAX:
         text = gettext_lazy("At most {most} silences are possible.")
         raise NotAllowedNow(format_lazy(text, most=SILENCES_MAX))
-    return Silence.objects.create(
+    silence = Silence.objects.create(
         cluster=values["cluster"],
         rule=values["rule"],
         kind=values["kind"],
@@ -54,6 +55,8 @@ def create(values: dict[str, Any], user: Any) -> Silence:
         until_ms=at_ms + values["duration_s"] * 1_000,
         created_by=str(user),
     )
+    announce(silence.cluster, "silences")
+    return silence
 
 
 def silence_numbered(cluster: str, number: int) -> Silence:
@@ -73,6 +76,7 @@ def end(silence: Silence) -> None:
     """End a silence now; an ended silence stays in the list."""
     at_ms = now_ms()
     Silence.objects.filter(pk=silence.pk, until_ms__gt=at_ms).update(until_ms=at_ms)
+    announce(silence.cluster, "silences")
 
 
 def state_of(silence: Silence) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class AlarmPage(ClusterPage):
     """One alarm: value, times, notices; acknowledge."""
 
     template = "alarms/detail.html"
+    part = "alarms/detail_part.html"
     actions = {"post": "alarm.acknowledge"}
 
     def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
@@ -121,6 +122,7 @@ class SilencesPage(ClusterPage):
     """Silences, and the form for a new one."""
 
     template = "alarms/silences.html"
+    part = "alarms/silence_rows.html"
     actions = {"post": "alarm-silence.create"}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:

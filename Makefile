@@ -1,7 +1,7 @@
 # `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel manifests profile screenshots crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel release manifests profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -84,6 +84,9 @@ profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution
 	@tools/wheel.sh
 
+release: $(READY) ## build and check everything of a release in dist/: wheel, source, chart, bill of materials; publishes nothing
+	@tools/release.sh
+
 manifests: $(READY) ## render deploy/kubernetes from the Helm chart
 	@tools/setup.sh charts
 	build/charts/bin/python tools/charts.py --write >/dev/null
@@ -98,6 +101,7 @@ lock: $(READY) ## resolve pyproject.toml into requirements.lock
 
 vendor: $(READY) ## fetch static/vendor from npm again (ARGS="--accept" takes new versions)
 	$(PY) tools/vendor.py $(ARGS)
+	$(PY) tools/notices.py
 
 clean: ## remove caches and build output; the virtual environment and ./var stay
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info bench.json

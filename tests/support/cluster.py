@@ -21,10 +21,10 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from core_broker.config import java_key, property_text
+from tests.support.processes import STOP_TIMEOUT_S, kill_program
 
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 60.0
 POLL_S = 0.02
 
 READY = "boot success"
@@ -132,8 +132,7 @@ class Program:
         try:
             code = process.wait(STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            kill_program(process)
             raise AssertionError(f"{self.module} did not stop:\n{self.printed}") from None
         self._process = None
         return code

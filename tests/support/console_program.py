@@ -16,10 +16,10 @@ from types import TracebackType
 from console.launcher.options import Options
 from console.launcher.ports import Ports
 from console.launcher.services import Plan, RedisPlan
+from tests.support.processes import kill_program, stop_program
 
 ROOT = Path(__file__).resolve().parents[2]
 START_TIMEOUT_S = 120.0
-STOP_TIMEOUT_S = 60.0
 REQUEST_TIMEOUT_S = 60.0
 POLL_S = 0.05
 ADMIN_PASSWORD = "correct horse battery"
@@ -56,8 +56,7 @@ class ConsoleProgram:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self._process.kill()
-                self._process.wait()
+                kill_program(self._process)
                 raise AssertionError(f"the console did not start:\n{self.output}")
             time.sleep(POLL_S)
         return self
@@ -68,12 +67,7 @@ class ConsoleProgram:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        stop_program(self._process)
 
     @property
     def pid(self) -> int:

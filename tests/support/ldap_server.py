@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from tests.support.certificates import Authority
+from tests.support.processes import stop_program
 
 SLAPD = shutil.which("slapd") or shutil.which("slapd", path="/usr/sbin")
 BASE = "dc=example,dc=org"
@@ -131,8 +132,7 @@ def _slapd(folder: Path) -> Iterator[tuple[int, int]]:
             _wait_for(ports[1], program)
             yield ports[0], ports[1]
         finally:
-            program.terminate()
-            program.wait()
+            stop_program(program)
 
 
 def _free_port() -> int:

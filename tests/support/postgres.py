@@ -20,10 +20,11 @@ from typing import Any, Self
 
 import psycopg
 
+from tests.support.processes import stop_program
+
 USER = "gantry"
 OWNER = "postgres"
 START_TIMEOUT_S = 120.0
-STOP_TIMEOUT_S = 60.0
 POLL_S = 0.05
 #: A power cut is not simulated: the server may skip the syncs of the disk.
 INITDB = ("-A", "trust", "-E", "UTF8", "--no-sync")
@@ -93,12 +94,7 @@ class PostgreSql:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        stop_program(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -27,11 +27,11 @@ from console.launcher.options import Options
 from console.launcher.ports import Ports
 from console.launcher.services import Plan, RedisPlan
 from tests.support.postgres import PostgreSql
+from tests.support.processes import kill_program, stop_program
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery"
 START_TIMEOUT_S = 180.0
-STOP_TIMEOUT_S = 60.0
 POLL_S = 0.1
 NO_PROXY = build_opener(ProxyHandler({}))
 
@@ -51,15 +51,10 @@ class Running:
 
     def kill(self) -> None:
         """Kill without a chance to end."""
-        self.process.kill()
-        self.process.wait(STOP_TIMEOUT_S)
+        kill_program(self.process)
 
     def stop(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
+        stop_program(self.process)
 
 
 class ScaledConsole:

@@ -4,7 +4,6 @@ A program gets command line and environment of its container. Adjusted are the i
 folders of mounts, addresses of pods (this machine) and ports that the objects do not set.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -133,13 +132,3 @@ def wait_for(condition: Callable[[], bool], logs: Callable[[], Sequence[Path]]) 
         texts = [f"{path.name}:\n{path.read_text()}" for path in logs()]
         assert time.monotonic() < deadline, "\n".join(texts)
         time.sleep(POLL_S)
-
-
-def ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:
-    """Stop the program with SIGTERM and return the exit code."""
-    process.terminate()
-    try:
-        return process.wait(timeout_s)
-    finally:
-        if process.poll() is None:
-            os.kill(process.pid, 9)

@@ -10,12 +10,12 @@ import pytest
 
 from console.launcher.redis import find_server
 from tests.support.cluster import ROOT, free_broker_port
-from tests.up.containers import Containers, ended, status, wait_for
+from tests.support.processes import stop_program
+from tests.up.containers import Containers, status, wait_for
 
 PYTHON = ROOT / "build" / "charts" / "bin" / "python"
 REPORT_DEADLINE_S = 300.0
 READY_DEADLINE_S = 120.0
-STOP_DEADLINE_S = 60.0
 NAME = "ROCKETMQ_BROKER_NAME"
 
 pytestmark = [
@@ -118,7 +118,7 @@ def running(report: Any, tmp_path: Path) -> Iterator[tuple[Containers, Callable[
     finally:
         for process in reversed(started):
             if process.poll() is None:
-                ended(process, STOP_DEADLINE_S)
+                stop_program(process)
 
 
 def test_every_container_becomes_ready(
@@ -166,6 +166,6 @@ def start_console(containers: Containers, start: Callable[..., Any], folder: Pat
         wait_for(lambda: status(f"http://127.0.0.1:{page}/livez") == 200, containers.logs)
         wait_for(lambda: "ready." in containers.printed("worker"), containers.logs)
         wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers.logs)
-        assert [ended(each, STOP_DEADLINE_S) for each in (scheduler, worker)] == [0, 0]
+        assert [stop_program(each) for each in (scheduler, worker)] == [0, 0]
     finally:
-        ended(server, STOP_DEADLINE_S)
+        stop_program(server)

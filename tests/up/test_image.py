@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import ROOT, free_broker_port
-from tests.up.containers import ended, status, wait_for
+from tests.support.processes import stop_program
+from tests.up.containers import status, wait_for
 from tests.up.gantry import clean_environment
 from tests.up.wheels import build_wheel, unpack
 
@@ -107,7 +108,7 @@ class Image:
 
     def stop(self) -> list[int]:
         """Stop all programs with SIGTERM; return their exit codes."""
-        codes = [ended(process, DEADLINE_S) for process in reversed(self._running)]
+        codes = [stop_program(process, DEADLINE_S) for process in reversed(self._running)]
         self._running.clear()
         return codes
 

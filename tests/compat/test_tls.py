@@ -20,9 +20,9 @@ from core_broker.client import AdminClient, ClientTls, Message, Producer, PullCo
 from tests.compat import installing
 from tests.compat.conftest import COMMANDS, require
 from tests.compat.foreign import ForeignClient
-from tests.compat.java_broker import SHORT_LIFE, JavaBroker, JavaProgram
+from tests.compat.java_broker import SHORT_LIFE, JavaBroker, JavaNameServer
 from tests.support.certificates import Authority, Pair
-from tests.support.cluster import ROOT, Cluster, free_broker_port
+from tests.support.cluster import ROOT, Cluster
 from tests.support.eventually import eventually
 
 TOPIC = "Encrypted"
@@ -221,19 +221,13 @@ def round_trip(cluster: Cluster, producer: ForeignClient, consumer: ForeignClien
 def java_namesrv(stack: ExitStack, version: str, folder: Path, options: dict[str, str]) -> str:
     """Start a name server of Apache; return its address."""
     try:
-        classpath = installing.java_program_classpath("namesrv", version)
         installing.java_broker_classpath(version)
+        program = JavaNameServer(version, folder, jvm=(*SHORT_LIFE, *jvm(options)))
     except installing.CannotInstall as reason:
         pytest.skip(f"Java name server {version}: {reason}")
-    port = free_broker_port()
-    main = "org.apache.rocketmq.namesrv.NamesrvStartup"
-    settings = {"listenPort": str(port)}
-    program = JavaProgram(
-        folder / "java-namesrv", main, classpath, settings, (*SHORT_LIFE, *jvm(options))
-    )
     stack.callback(program.kill)
     program.start()
-    return f"127.0.0.1:{port}"
+    return program.addr
 
 
 async def sent_and_pulled(namesrv_addr: str, tls: ClientTls) -> None:

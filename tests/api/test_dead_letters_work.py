@@ -14,6 +14,8 @@ from console.areas.deadletters.models import Discard, Resend
 from console.audit.models import AuditRow
 from console.gateway import gateway
 from console.gateway.dead_letters import search as letter_search
+from console.gateway.dead_letters import summary
+from core_broker.client import AdminClient
 from core_broker.message.model import Message, MessageExt
 from core_broker.message.topics import TRACE_TOPIC
 from tests.api.conftest import Api
@@ -213,6 +215,29 @@ def test_discarded_letters_are_skipped_until_they_are_restored(api: Api, dead: D
         "deadletter.restore",
         "deadletter.resend",
     }
+
+
+def test_many_groups_take_their_offsets_from_the_inventory(
+    api: Api, dead: Dead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = api.get(f"/dlq/{dead.group}")
+    asked: list[str] = []
+
+    async def topic_stats(_admin: AdminClient, _addr: str, topic: str) -> Any:
+        asked.append(topic)
+        return {}
+
+    def row() -> dict[str, Any]:
+        rows = api.get("/dlq")["items"]
+        found = [each for each in rows if each["group"] == dead.group]
+        return found[0] if found and found[0]["count"] == 3 else {}
+
+    monkeypatch.setattr(summary, "TOPICS_ASKED_MAX", 0)
+    monkeypatch.setattr(AdminClient, "topic_stats", topic_stats)
+    found = poll(row)
+    names = ("count", "last_hour", "oldest_ms", "newest_ms", "perm")
+    assert [found[name] for name in names] == [alone[name] for name in names]
+    assert f"%DLQ%{dead.group}" not in asked
 
 
 def test_letters_leave_as_a_file(api: Api, page: Client, mixed: Dead) -> None:

@@ -1,7 +1,7 @@
 """REST resources of dead letters: groups, messages, resend, discard, restore."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -33,7 +33,7 @@ from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, n
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
 from console.gateway.dead_letters.search import matching_ids, search
 from console.gateway.dead_letters.summary import DeadLetterGroup
-from console.gateway.groups.members import clients_of
+from console.gateway.groups.metrics import client_counts
 from console.gateway.messages.browse import PAGE_MESSAGES_MAX
 
 FILTER_PARAMETERS = [
@@ -58,15 +58,17 @@ def read_filter(params: Any) -> dict[str, Any]:
 
 
 def group_row(
-    held: DeadLetterGroup, handled: int, clients: Any, reason: DeadLetterCause | None
+    held: DeadLetterGroup,
+    handled: int,
+    clients: Mapping[str, int],
+    reason: DeadLetterCause | None,
 ) -> Any:
     """One group with data of the ledger and of the group's consumers."""
-    members = clients.get(held.group)
     fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
     return {
         **{name: getattr(held, name) for name in fields},
         "dealt_with": handled,
-        "clients": None if members is None else len(members.clients),
+        "clients": clients.get(held.group),
         "why": serializers.CauseSerializer(reason).data if reason else None,
     }
 
@@ -84,7 +86,7 @@ class DeadLetterGroupList(ClusterResource):
         found = self.cluster.ask(questions.groups_with_dead_letters)
         answer = only_readable(request, "deadletters", self.cluster, found, "group")
         names = tuple(each.group for each in answer.value)
-        clients = self.cluster.ask(clients_of, names).value
+        clients = self.cluster.ask(client_counts, names).value
         reasons = self.cluster.ask(newest_causes, names).value
         handled = dealt_with(self.cluster, answer.value)
         rows = [
@@ -102,7 +104,7 @@ class DeadLetterGroupOne(ClusterResource):
         answer = self.cluster.ask(questions.summary, group)
         if answer.value is None:
             raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
-        clients = self.cluster.ask(clients_of, (group,)).value
+        clients = self.cluster.ask(client_counts, (group,)).value
         handled = dealt_with(self.cluster, [answer.value])[group]
         row = group_row(answer.value, handled, clients, self.cluster.ask(newest_cause, group).value)
         return Response({**row, **told_with(answer)})

@@ -11,7 +11,7 @@ from console.gateway import Cluster
 from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import GROUPS_ASKED_MAX, newest_causes
 from console.gateway.dead_letters.summary import DeadLetterGroup
-from console.gateway.groups.members import clients_of
+from console.gateway.groups.metrics import client_counts
 from console.services.exports.tables import Asked, Found, Part, Table, batched
 
 
@@ -24,7 +24,7 @@ def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
     """Rows with causes for all groups; the page limits causes to the first groups."""
     for part in batched(held, GROUPS_ASKED_MAX):
         names = tuple(each.group for each in part)
-        clients = cluster.ask(clients_of, names)
+        clients = cluster.ask(client_counts, names)
         reasons = cluster.ask(newest_causes, names).value
         handled = dealt_with(cluster, part)
         rows = [

@@ -37,7 +37,8 @@ from console.gateway.dead_letters import summary as questions
 from console.gateway.dead_letters.causes import newest_cause, newest_causes
 from console.gateway.dead_letters.resend import origin_topic
 from console.gateway.dead_letters.search import DeadLetterFilter, search
-from console.gateway.groups.members import clients_of, group_clients
+from console.gateway.groups.members import group_clients
+from console.gateway.groups.metrics import client_counts
 from console.gateway.messages.paging import CursorError
 from console.gateway.traces.journey import Journey, journey
 from console.services.schemas.stored import decoder_for
@@ -79,8 +80,7 @@ class GroupListPage(ClusterPage):
         page = query.page(lines)
         # Each shown group takes requests and rows of the database; a cluster may have thousands.
         names = tuple(page.names)
-        clients = self.cluster.ask(clients_of, names)
-        counts = {group: len(each.clients) for group, each in clients.value.items()}
+        clients = self.cluster.ask(client_counts, names)
         causes = self.cluster.ask(newest_causes, names).value
         return self.show(
             title=_("Dead letters"),
@@ -88,7 +88,7 @@ class GroupListPage(ClusterPage):
             failures=merge_failures(answer.failures, clients.failures),
             page=page,
             choice=query.choice,
-            lines=listing.filled(page.rows, self._handled(page.rows), counts, causes),
+            lines=listing.filled(page.rows, self._handled(page.rows), clients.value, causes),
             groups=len(answer.value),
             total=sum(each.count or 0 for each in answer.value),
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from console.gateway.engine.answers import Partial, merge_failures, now_ms
@@ -9,7 +10,7 @@ from console.gateway.engine.errors import GatewayError
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import group_configs
-from console.gateway.groups.members import BROADCASTING, GroupClients, group_clients
+from console.gateway.groups.members import BROADCASTING, GroupClients, clients_of, group_clients
 from console.gateway.groups.progress import GroupQueue, group_stats, queue_progress
 from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
 from console.gateway.metrics import METRICS_DEADLINE_MS, BulkMetrics, ask_each, sum_known
@@ -124,6 +125,24 @@ async def metrics_of_groups(
 ) -> Partial[Mapping[str, GroupMetrics]]:
     """The metrics of named groups, requested group by group; deleted groups are left out."""
     return await ask_each(session, group_metrics, groups)
+
+
+@question(fresh_for_ms=2_000, deadline_ms=METRICS_DEADLINE_MS)
+async def client_counts(
+    session: ClusterSession, groups: tuple[str, ...]
+) -> Partial[Mapping[str, int]]:
+    """The number of members of several groups, without groups whose question fails."""
+    bulk: Mapping[str, GroupMetrics] = {}
+    with suppress(GatewayError):
+        bulk = (await session.ask(bulk_group_metrics)).value.by_name
+    known = {
+        name: clients
+        for name in groups
+        if name in bulk and (clients := bulk[name].clients) is not None
+    }
+    asked = await session.ask(clients_of, tuple(name for name in groups if name not in known))
+    counted = {name: len(each.clients) for name, each in asked.value.items()}
+    return Partial(known | counted, asked.failures)
 
 
 async def _members(session: ClusterSession) -> dict[str, set[str]]:

@@ -16,7 +16,7 @@ from console.gateway.topics.routes import reading_route
 from core_broker.client import PullStatus
 from core_broker.errors import RequestRefused
 from core_broker.message.model import MessageExt
-from core_broker.remoting.bodies import PERM_READ, TopicRouteData
+from core_broker.remoting.bodies import PERM_READ, QueueData, TopicConfig, TopicRouteData
 
 MASTER_ID = 0
 #: Maximum number of messages that RocketMQ returns for one pull.
@@ -70,11 +70,17 @@ def queues_of_route(topic: str, route: TopicRouteData) -> tuple[QueueRef, ...]:
         addr = masters.get(data.broker_name)
         if addr is None:
             continue
-        readable = bool(data.perm & PERM_READ)
-        count = data.read_queue_nums if readable else data.write_queue_nums
-        broker = BrokerRef(data.broker_name, MASTER_ID, addr)
-        queues += [QueueRef(topic, broker, queue_id, readable) for queue_id in range(count)]
+        queues += queues_of_config(topic, BrokerRef(data.broker_name, MASTER_ID, addr), data)
     return tuple(sorted(queues))
+
+
+def queues_of_config(
+    topic: str, broker: BrokerRef, config: TopicConfig | QueueData
+) -> list[QueueRef]:
+    """Return the read queues of a topic on a broker; without read permission, the write queues."""
+    readable = bool(config.perm & PERM_READ)
+    count = config.read_queue_nums if readable else config.write_queue_nums
+    return [QueueRef(topic, broker, queue_id, readable) for queue_id in range(count)]
 
 
 async def read_slice(session: ClusterSession, queue: QueueRef, begin: int, end: int) -> Slice:

@@ -69,16 +69,6 @@ class TopologyPage(ClusterPage):
             view=view,
             selection=selection,
             drawing=drawing,
-            boxes=[
-                {
-                    "box": box,
-                    "title": texts.title_of(box.node),
-                    "url": urls.get(box.node.key, ""),
-                    "kind": texts.KIND[box.node.kind],
-                    "facts": texts.facts_of(box.node),
-                }
-                for box in drawing.boxes
-            ],
             lines=[line_context(line) for line in drawing.lines],
             headings=[(heading, texts.KINDS[heading.kind]) for heading in drawing.headings],
             tab=tab,

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
+from django.template import RequestContext
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.areas.topology import texts
-from console.areas.topology.drawing import Line
+from console.areas.topology.drawing import Box, Line
 from console.gateway.topology.model import Edge, Node
 
 register = template.Library()
@@ -17,6 +19,17 @@ LINE = (
     '<g class="edge edge-{} line-{}{}" data-ends="{} {}" data-edge="{}">'
     '<path d="{}" stroke-width="{}"><title>{}</title></path>{}</g>'
 )
+
+
+BOX = (
+    '<g class="node kind-{kind} state-{state}{marks}"><a id="{id}" {link} data-node="{key}"'
+    '{focus} data-x="{x}" data-y="{y}" aria-label="{label}: {facts}"><title>{title}</title>'
+    '<rect x="{x}" y="{y}" width="210" height="42" rx="5"/><svg x="{x}" y="{y}" width="206" '
+    'height="42"><text class="node-name" x="10" y="18">{name}</text><text class="node-facts" '
+    'x="10" y="34">{facts}</text></svg></a></g>'
+)
+
+NO_LINK = SafeString('tabindex="0" role="img"')
 
 
 @register.inclusion_tag("topology/object.html")
@@ -32,6 +45,43 @@ def topology_lines(lines: Iterable[Mapping[str, Any]]) -> SafeString:
     In Python: template variables cost 15 of 81 ms with 5,000 topics and groups.
     """
     return format_html_join("", LINE, (_parts(**line) for line in lines))
+
+
+@register.simple_tag(takes_context=True)
+def topology_boxes(
+    context: RequestContext, boxes: Iterable[Box], links: Mapping[str, str]
+) -> SafeString:
+    """Render the boxes of a drawing; in Python for the same reason as the lines."""
+    focus = context["view"].focus
+    others = context["request"].GET.copy()
+    for name in ("focus", "page"):
+        others.pop(name, None)
+    query = others.urlencode()
+    return format_html_join("", "{}", ((_box(box, links, focus, query),) for box in boxes))
+
+
+def _box(box: Box, links: Mapping[str, str], focus: str, query: str) -> SafeString:
+    node = box.node
+    marks = {"is-behind": node.behind, "is-stale": node.stale, "is-focus": node.key == focus}
+    url = links.get(node.key)
+    link = format_html('href="{}"', url) if url else NO_LINK
+    to_focus = f"?{query}{'&' if query else ''}{urlencode({'focus': node.key})}"
+    return format_html(
+        BOX,
+        kind=node.kind,
+        state=node.state,
+        marks="".join(f" {name}" for name, has in marks.items() if has),
+        id=box.id,
+        link=link,
+        key=node.key,
+        focus="" if node.is_stack else format_html(' data-focus-url="{}"', to_focus),
+        x=box.x,
+        y=box.y,
+        label=f"{texts.KIND[node.kind]} {box.label}",
+        facts=texts.facts_of(node),
+        title=texts.title_of(node),
+        name=box.label,
+    )
 
 
 def _parts(line: Line, label: str, title: str) -> tuple[Any, ...]:

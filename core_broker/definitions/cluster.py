@@ -1,8 +1,10 @@
 """Reading the definitions of a cluster, and applying items, through the admin client."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -41,6 +43,8 @@ TOOL_GROUPS: Final = frozenset(
 )
 #: Maximum number of objects applied at the same time.
 APPLIED_AT_ONCE_MAX: Final = 8
+#: Maximum number of kept maps of fields: thousands of objects have few different fields.
+FIELDS_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +233,26 @@ async def _acls(admin: AdminClient, addr: str, brokers: Brokers) -> dict[str, Fi
     return {acl.subject: _policies(acl) for acl in await admin.acls(addr) if acl.subject}
 
 
-def _plain(config: Any, kind: str) -> Fields:
-    values = msgspec.to_builtins(config)
-    return {key: values[key] for key in KINDS[kind] if key in values and key != PASSWORD}
+def _plain(config: msgspec.Struct, kind: str) -> Fields:
+    keys, read = _reader(kind, type(config))
+    return _fields(keys, *read(config))
+
+
+@cache
+def _reader(
+    kind: str, config: type[msgspec.Struct]
+) -> tuple[tuple[str, ...], Callable[[Any], Any]]:
+    """Return the keys of a document's object, and the reader of their values."""
+    names = {each.encode_name: each.name for each in msgspec.structs.fields(config)}
+    keys = tuple(key for key in KINDS[kind] if key in names and key != PASSWORD)
+    return keys, attrgetter(*(names[key] for key in keys))
+
+
+# `typed`: true and 1 are equal, and different values of a document.
+@lru_cache(maxsize=FIELDS_MAX, typed=True)
+def _fields(keys: tuple[str, ...], *values: Any) -> Fields:
+    """Return the fields of all objects with these values; nobody changes the shared map."""
+    return dict(zip(keys, values, strict=True))
 
 
 def _policies(acl: AclInfo) -> Fields:

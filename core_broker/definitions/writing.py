@@ -7,15 +7,10 @@ written without quotes. The general emitter of ruamel.yaml takes 20 times as lon
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 from core_broker.definitions.model import EVERYWHERE, FORMAT, KINDS, Document
 
-#: Maximum number of kept texts of equal fields: thousands of objects have few different fields.
-_TEXTS_MAX: Final = 1_024
-#: Types of values that a cache may compare by type and equality.
-_ATOMS: Final = (str, int, type(None))
 #: Texts that every YAML version reads as a text, without quotes.
 _PLAIN: Final = re.compile(r"[A-Za-z%_][A-Za-z0-9_%./|-]*")
 #: Words of YAML 1.1 with another meaning.
@@ -31,31 +26,40 @@ def to_yaml(document: Document, notes: Iterable[str] = ()) -> str:
 
 
 def _sections(document: Document) -> Iterator[str]:
+    #: Texts of fields by identity: thousands of objects share few maps of fields.
+    texts: dict[int, str] = {}
     for kind in KINDS:
         objects = document.objects.get(kind)
         if objects:
             yield f"{kind}:"
             for name, placement in sorted(objects.items()):
-                yield from _object(kind, name, placement)
+                yield from _object(kind, name, placement, texts)
     for name, value in sorted(document.more.items()):
         yield from _block(name, value, "")
 
 
-def _object(kind: str, name: str, placement: Mapping[str, Any]) -> Iterator[str]:
+def _object(
+    kind: str, name: str, placement: Mapping[str, Any], texts: dict[int, str]
+) -> Iterator[str]:
     if EVERYWHERE in placement:
-        yield from _fields(kind, name, placement[EVERYWHERE], "  ")
+        yield from _fields(kind, name, placement[EVERYWHERE], "  ", texts)
         return
     yield f"  {_scalar(name)}:"
     yield "    brokers:"
     for broker, fields in sorted(placement.items()):
-        yield from _fields(kind, broker, fields, "      ")
+        yield from _fields(kind, broker, fields, "      ", texts)
 
 
-def _fields(kind: str, name: str, fields: Mapping[str, Any], indent: str) -> Iterator[str]:
+def _fields(
+    kind: str, name: str, fields: Mapping[str, Any], indent: str, texts: dict[int, str]
+) -> Iterator[str]:
     if kind == "acls":
         yield from _block(name, fields, indent)
-    else:
-        yield f"{indent}{_scalar(name)}: {_flow_of(fields)}"
+        return
+    text = texts.get(id(fields))
+    if text is None:
+        text = texts[id(fields)] = _flow(fields)
+    yield f"{indent}{_scalar(name)}: {text}"
 
 
 def _block(name: str, value: Any, indent: str) -> Iterator[str]:
@@ -70,19 +74,6 @@ def _block(name: str, value: Any, indent: str) -> Iterator[str]:
             yield f"{indent}  - {_flow(each)}"
     else:
         yield f"{indent}{_scalar(name)}: {_flow(value)}"
-
-
-def _flow_of(fields: Mapping[str, Any]) -> str:
-    """`_flow` of an object's fields, computed once for objects with equal fields."""
-    if all(isinstance(value, _ATOMS) for value in fields.values()):
-        return _flow_of_atoms(tuple(fields), *fields.values())
-    return _flow(fields)
-
-
-# `typed`: true and 1 are equal, and different texts.
-@lru_cache(maxsize=_TEXTS_MAX, typed=True)
-def _flow_of_atoms(keys: tuple[str, ...], *values: Any) -> str:
-    return _flow(dict(zip(keys, values, strict=True)))
 
 
 def _flow(value: Any) -> str:

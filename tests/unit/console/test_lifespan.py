@@ -1,0 +1,27 @@
+"""The start of the ASGI application."""
+
+import asyncio
+import gc
+from collections.abc import Mapping
+from typing import Any
+
+from console import asgi
+
+
+async def test_the_loaded_modules_are_excluded_from_garbage_collection() -> None:
+    started = asyncio.Event()
+    received: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+    received.put_nowait({"type": "lifespan.startup"})
+
+    async def send(message: Mapping[str, Any]) -> None:
+        assert message["type"] == "lifespan.startup.complete"
+        started.set()
+
+    before = gc.get_freeze_count()
+    serving = asyncio.create_task(asgi.lifespan({}, received.get, send))
+    try:
+        await asyncio.wait_for(started.wait(), 120)
+        assert gc.get_freeze_count() > before + 10_000
+    finally:
+        serving.cancel()
+        gc.unfreeze()

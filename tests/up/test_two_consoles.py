@@ -116,8 +116,18 @@ def test_an_alarm_is_sent_once_over_kills_of_a_worker_and_a_console(
     traffic.send(topic, 20)
     traffic.commit(group, topic, 0, 1)
     rule = f"lag of {group}"
-    create_rule(first, rule, group, hook)
-    wait_until(lambda: hook.events(rule) == ["firing"], "the firing notice", SOON_S)
+    consoles = scaled.consoles
+    with (
+        heard(consoles[0], first, "alarms") as at_first,
+        heard(consoles[1], second, "alarms") as other,
+    ):
+        for feed in (at_first, other):
+            wait_until(partial(has_joined, feed, first), "the feed to have joined", SOON_S)
+        create_rule(first, rule, group, hook)
+        wait_until(lambda: hook.events(rule) == ["firing"], "the firing notice", SOON_S)
+        for feed in (at_first, other):
+            for changed in ("rules", "alarms", "notices"):
+                wait_until(partial(is_heard, feed, changed), f"{changed} in the feed", SOON_S)
 
     holder = worker_with_lease(scaled)
     holder.kill()
@@ -196,9 +206,11 @@ def samples_are_there(person: ConsoleSession, group: str) -> bool:
 
 
 @contextmanager
-def heard(console: Running, person: ConsoleSession) -> Iterator[list[dict[str, Any]]]:
-    """The messages of the feed of jobs, read by a thread."""
-    address = console.url.replace("http://", "ws://") + "/ws/clusters/local/jobs"
+def heard(
+    console: Running, person: ConsoleSession, feed_name: str = "jobs"
+) -> Iterator[list[dict[str, Any]]]:
+    """The messages of a feed, read by a thread."""
+    address = console.url.replace("http://", "ws://") + f"/ws/clusters/local/{feed_name}"
     cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
     found: list[dict[str, Any]] = []
     with connect(
@@ -216,6 +228,18 @@ def heard(console: Running, person: ConsoleSession) -> Iterator[list[dict[str, A
 def listen(feed: ClientConnection, add: Callable[[dict[str, Any]], None]) -> None:
     for message in feed:
         add(json.loads(message))
+
+
+def has_joined(feed: list[dict[str, Any]], person: ConsoleSession) -> bool:
+    """Whether a feed announces changes: a feed accepts the connection before it joins."""
+    silence = {"pattern": "nobody", "reason": "to be announced", "duration_s": 60}
+    status, body = person.api("POST", "clusters/local/alarm-silences", silence)
+    assert status == 201, body
+    return is_heard(feed, "silences")
+
+
+def is_heard(feed: list[dict[str, Any]], changed: str) -> bool:
+    return {"changed": changed} in feed
 
 
 def has_ended(feed: list[dict[str, Any]], jobs: list[int]) -> bool:

@@ -52,6 +52,7 @@ def test_the_kernel_can_be_switched_off() -> None:
     assert found_kernel(ROOT, GANTRY_KERNEL="off") == "False"
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(not has_kernel(), reason="all tests run without the kernel already")
 @pytest.mark.parametrize("paths", AGAIN, ids=lambda paths: paths[0])
 def test_a_part_of_the_suite_passes_without_the_kernel(paths: list[str]) -> None:

@@ -1,7 +1,7 @@
 # `make` alone lists the targets; each target does its own set-up first.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel release manifests profile screenshots crash sim soak trace-truth lock vendor clean
+.PHONY: help up demo test must-beat compat lint format bench bench-console bench-peers bench-lake wheel release manifests site profile screenshots crash sim soak trace-truth lock vendor clean
 
 PY := .venv/bin/python
 READY := .venv/.ready
@@ -86,6 +86,11 @@ wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and th
 
 release: $(READY) ## build and check everything of a release in dist/: wheel, source, chart, bill of materials; publishes nothing
 	@tools/release.sh
+
+site: $(READY) ## build the documentation site into build/site; the console serves it below /docs/
+	@rm -rf build/site
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict -f mkdocs.zh.yml
 
 manifests: $(READY) ## render deploy/kubernetes from the Helm chart
 	@tools/setup.sh charts

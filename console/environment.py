@@ -111,6 +111,8 @@ class Environment:
     spark_master: str
     #: Port, token and name server of the switch of `manage.py demo --replicas`; "" elsewhere.
     demo_control: str
+    #: Folder or address of the documentation site; "" for the folder that `make site` builds.
+    documentation: str
     ingest_minutes: int
     compact_hours: int
     lake_days: int
@@ -241,6 +243,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         secret_key=read.text("SECRET_KEY") or _kept_secret(home),
         spark_master=read.text("SPARK_MASTER"),
         demo_control=read.text("GANTRY_DEMO_CONTROL"),
+        documentation=read.text("CONSOLE_DOCUMENTATION"),
         **numbers,
         alarms=alarms,
         identity=identity,

@@ -49,6 +49,7 @@ CONSOLE_CLUSTER_CREDENTIALS = ENVIRONMENT.cluster_credentials
 REDIS_URL = ENVIRONMENT.redis_url
 SPARK_MASTER = ENVIRONMENT.spark_master
 DEMO_CONTROL = ENVIRONMENT.demo_control
+DOCUMENTATION = ENVIRONMENT.documentation or str(project_file("build/site"))
 SPARK_IDLE_MINUTES = ENVIRONMENT.spark_idle_minutes
 SPARK_MEMORY_MB = ENVIRONMENT.spark_memory_mb
 LAKE_DAYS = ENVIRONMENT.lake_days

@@ -7,11 +7,13 @@ from django.views.i18n import set_language
 from console.frame.access import Need, needs
 from console.frame.areas import mounted
 from console.services.clusters.views import HomePage
-from console.web import health
+from console.web import documentation, health
 
 urlpatterns = [
     path("", HomePage.as_view(), name="home"),
     path("preferences/language/", needs(Need.OPEN)(set_language), name="set_language"),
+    path("docs/", documentation.documentation, name="documentation"),
+    path("docs/<path:name>", documentation.documentation_file, name="documentation-file"),
     path("api/", include("console.api.urls")),
     path("livez", never_cache(health.livez), name="livez"),
     path("readyz", never_cache(health.readyz), name="readyz"),

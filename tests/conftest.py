@@ -8,6 +8,7 @@ from django.utils import translation
 from hypothesis import settings
 
 from tests.support.cluster import Cluster
+from tests.support.site import build_site
 
 pytest_plugins = [
     "tests.compat.summary",
@@ -42,3 +43,11 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
     """A name server and a broker for all tests of a worker; topics differ per test."""
     with Cluster(tmp_path_factory.mktemp("shared-cluster")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built documentation site. The tests that use the site run in one worker."""
+    folder = tmp_path_factory.mktemp("site") / "site"
+    build_site(folder)
+    return folder

@@ -8,10 +8,17 @@ import re
 from dataclasses import MISSING
 from importlib.util import find_spec
 
+import click
 import pytest
+from django.core.management import get_commands, load_command_class
 
 from core_broker.config import BrokerConfig, ControllerConfig, NamesrvConfig, Settings
 from core_broker.config.unsupported import REFUSED_VALUES
+from core_broker.mqadmin.catalog import find_name
+from core_broker.mqadmin.cli import cli as mqadmin
+from core_broker.mqadmin.cli import load
+from core_broker.mqstore.cli import cli as mqstore
+from tests.support.document_blocks import commands
 from tests.support.source_tree import ROOT, texts
 
 
@@ -131,6 +138,94 @@ def test_every_module_that_the_documents_start_exists() -> None:
     assert not missing
 
 
+def documented_commands(*programs: str) -> list[tuple[str, list[str]]]:
+    """(document, words behind the program's name) of each command in the documents' blocks."""
+    found = []
+    for file, text in texts(".md"):
+        for words in commands(text):
+            name = words[0].rpartition("/")[2]
+            rest = words[1:]
+            if name.startswith("python") and rest[:1] == ["-m"]:
+                name, rest = rest[1].rpartition(".")[2], rest[2:]
+            elif name.startswith("python") and rest:
+                name, rest = rest[0].rpartition("/")[2], rest[1:]
+            if name in programs and rest:
+                found.append((file, rest))
+    return found
+
+
+def test_every_documented_command_of_mqadmin_has_its_options() -> None:
+    wrong = []
+    documented = documented_commands("mqadmin")
+    for file, (name, *rest) in documented:
+        if name == "help":
+            continue
+        found = find_name(name)
+        if found is None:
+            wrong.append(f"{file}: mqadmin {name}")
+        elif problem := problem_of(mqadmin, load(found), rest):
+            wrong.append(f"{file}: mqadmin {name}: {problem}")
+    assert not wrong
+    assert len(documented) > 30
+
+
+def test_every_documented_command_of_mqstore_has_its_options() -> None:
+    documented = documented_commands("mqstore")
+    wrong = [
+        f"{file}: mqstore {name}: {problem}"
+        for file, (name, *rest) in documented
+        if (problem := problem_of(mqstore, mqstore.commands[name], rest))
+    ]
+    assert not wrong
+    assert documented
+
+
+def problem_of(group: click.Command, command: click.Command, words: list[str]) -> str:
+    """Return what click says against the options among the words; "" when the options exist."""
+    with click.Context(group) as parent, click.Context(command, parent) as context:
+        try:
+            command.make_parser(context).parse_args(list(words))
+        except click.UsageError as problem:
+            return problem.format_message()
+    return ""
+
+
+def test_every_documented_command_of_manage_py_has_its_options() -> None:
+    known = get_commands()
+    wrong = []
+    documented = documented_commands("manage.py")
+    for file, (name, *rest) in documented:
+        if name not in known:
+            wrong.append(f"{file}: manage.py {name}")
+            continue
+        owner = known[name]
+        parser = load_command_class(str(owner), name).create_parser("manage.py", name)
+        options = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        wrong += [
+            f"{file}: manage.py {name} {option}"
+            for option in options - set(parser._option_string_actions)
+        ]
+    assert not wrong
+    assert documented
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("mqadmin topicStatus -t x --output json | jq '.queues'", ["mqadmin", "jq"]),
+        ("CONSOLE_URL=http://h NAMESRV_ADDR=a:1 mqadmin help  # words", ["mqadmin"]),
+        (". var/conf/client.env; mqadmin clusterList", [".", "mqadmin"]),
+        ("not closed '", []),
+    ],
+)
+def test_the_rule_of_commands_sees_each_command(line: str, found: list[str]) -> None:
+    assert [words[0] for words in commands(f"```sh\n{line}\n```\n")] == found
+
+
+def test_the_rule_of_options_can_fail() -> None:
+    assert "No such option" in problem_of(mqadmin, load("topicStatus"), ["-t", "x", "--absent"])
+
+
 def test_units_start_programs_that_exist() -> None:
     units = list((ROOT / "deploy" / "systemd").glob("*.service"))
     assert units
@@ -140,12 +235,17 @@ def test_units_start_programs_that_exist() -> None:
         assert find_spec(command[1]), unit.name
 
 
-def test_the_chinese_readme_has_the_same_headings() -> None:
-    levels = [
-        re.findall(r"^(#+) ", (ROOT / file).read_text(encoding="utf-8"), re.M)
-        for file in ("README.md", "README.zh-CN.md")
-    ]
-    assert levels[0] == levels[1]
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [("README.md", "README.zh-CN.md"), ("docs/quickstart.md", "docs/zh/quickstart.md")],
+)
+def test_chinese_documents_have_the_headings_and_programs_of_the_english(
+    english: str, chinese: str
+) -> None:
+    documents = [(ROOT / file).read_text(encoding="utf-8") for file in (english, chinese)]
+    for pattern in (r"^(#+) ", r"^```(?:python|sh|text)\n.*?^```$"):
+        levels = [re.findall(pattern, text, re.MULTILINE | re.DOTALL) for text in documents]
+        assert levels[0] == levels[1]
 
 
 def test_architecture_names_files_that_exist() -> None:

@@ -55,11 +55,17 @@ def static_file(name: str) -> StaticFile | None:
     return _FILES[name]
 
 
-def _read(name: str, found: str) -> StaticFile:
-    body = Path(found).read_bytes()
+def content_type_of(name: str) -> str:
+    """Return the content type of a file by its name; texts are UTF-8."""
     content_type = mimetypes.guess_type(name)[0] or "application/octet-stream"
     if content_type.startswith("text/") or content_type == "application/javascript":
         content_type += "; charset=utf-8"
+    return content_type
+
+
+def _read(name: str, found: str) -> StaticFile:
+    body = Path(found).read_bytes()
+    content_type = content_type_of(name)
     packed = None
     if len(body) >= COMPRESS_BYTES_MIN and content_type.startswith(COMPRESSIBLE):
         packed = gzip.compress(body, compresslevel=6, mtime=0)

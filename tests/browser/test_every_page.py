@@ -20,7 +20,7 @@ from tests.browser.waiting import wait_until
 SERIOUS = {"serious", "critical"}
 PAGES_MAX = 120
 #: Routes to skip: external documentation and file downloads.
-NOT_PAGES = ("/api/", "/accounts/logout", "/static/")
+NOT_PAGES = ("/api/", "/docs/", "/accounts/logout", "/static/")
 CONTRAST = {"runOnly": ["color-contrast"]}
 
 

@@ -1,4 +1,7 @@
-"""docs/client.md: every program prints the documented output, and every setting is documented."""
+"""docs/client.md: every program prints the documented output, and every setting is documented.
+
+docs/quickstart.md: the program, and the commands that look at what the program left.
+"""
 
 import asyncio
 import os
@@ -12,6 +15,7 @@ import pytest
 from core_broker.client import ConsumerSettings, LitePullSettings, ProducerSettings
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
+from tests.support.document_blocks import blocks, run_blocks, run_program
 
 PAGE = ROOT / "docs" / "client.md"
 PROGRAM = re.compile(r"## (?P<title>[^\n]+)(?:(?!\n## ).)*?```python\n(?P<code>.*?)```\n\n"
@@ -50,6 +54,15 @@ async def test_a_program_prints_what_the_page_says(
         printed, complaints = await process.communicate()
     assert complaints.decode() == ""
     assert (process.returncode, printed.decode()) == (0, output)
+
+
+def test_the_quick_start_prints_what_the_page_says(quick_cluster: ClusterAddrs) -> None:
+    page, addr = "quickstart.md", quick_cluster.namesrv_addr
+    [output] = blocks((ROOT / "docs" / page).read_text(encoding="utf-8"), "text")
+    assert run_program(page, {}, NAMESRV_ADDR=addr) == output
+    printed = run_blocks(page, {"127.0.0.1:9876": addr})
+    assert "#Broker Name" in printed
+    assert printed.count("hello") >= 1
 
 
 @pytest.mark.parametrize("settings", [ProducerSettings, ConsumerSettings, LitePullSettings])

@@ -25,6 +25,7 @@ from core_broker.client import (
 )
 from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.topics import TRACE_TOPIC
+from tests.support.document_blocks import run_blocks, run_program
 from tests.support.eventually import eventually
 from tests.up.api import DEADLINE_S, POLL_S, Api, require_spark
 from tests.up.gantry import ROOT, Gantry, clean_environment
@@ -198,6 +199,14 @@ def test_mqadmin_uses_the_variables_of_the_folder(secured: Secured) -> None:
     assert unsigned.returncode != 0, unsigned.stdout
     plain = secured.mqadmin(*status, ROCKETMQ_TLS_ENABLE="false")
     assert plain.returncode != 0, plain.stdout
+
+
+def test_the_commands_and_the_program_of_the_guide_work(secured: Secured) -> None:
+    page, conf = "howto/secure-a-cluster.md", f"{secured.home}/conf"
+    printed = run_blocks(page, {"var/conf": conf})
+    assert printed.count("success") == 2
+    assert "allowed" in printed
+    run_program(page, {"var/conf": conf}, NAMESRV_ADDR=secured.namesrv_addr)
 
 
 def test_the_console_reads_and_sends(secured: Secured) -> None:

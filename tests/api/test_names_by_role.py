@@ -37,6 +37,8 @@ HIDDEN = "closed-"
 #: The live tail over SSE does not end, and the client of the fixture answers no questions: tests of
 #: feeds and of `names_seen` have the same checks.
 NOT_ASKED = {"api-topic-tail", "groups:client", "api-group-client"}
+#: Statuses of a part that did not answer, or not in time.
+UNANSWERED = {502, 503, 504}
 #: Routes that the role must reach, so that the test shows something.
 REACHED = {
     *("topics:list", "topics:detail", "topics:consumers", "topics:configuration"),
@@ -130,11 +132,17 @@ def shown(page: Client, script: Client, route: Route, names: Names) -> Iterator[
     path = route.path(arguments(names))
     is_list = ":group>" not in route.pattern
     more = (f"?topic={names.topic}", f"?q={HIDDEN}", f"?group={names.group}") if is_list else ()
-    for query in ("", *more):
-        answer = client.get(f"{path}{query}")
-        yield answer.status_code, content(answer)
+    answer = client.get(path)
+    if answer.status_code in UNANSWERED and route.name in REACHED:
+        answer = client.get(path)
+    yield answer.status_code, content(answer)
+    if answer.status_code != 403:
+        for query in more:
+            answer = client.get(f"{path}{query}")
+            yield answer.status_code, content(answer)
 
 
+@pytest.mark.timeout(900)
 def test_no_route_shows_a_name_that_the_role_excludes(names: Names, traffic: Traffic) -> None:
     user = member("ann", "*:admin:pay-*")
     page, script = browser(user), Api(user).client
@@ -144,7 +152,7 @@ def test_no_route_shows_a_name_that_the_role_excludes(names: Names, traffic: Tra
     reached, leaks = set(), {}
     for route in filter(readable, routes()):
         for status, text in shown(page, script, route, names):
-            assert status < 500 or status in (502, 503), (route.name, status)
+            assert status < 500 or status in UNANSWERED, (route.name, status)
             if status == 200:
                 reached.add(route.name)
             found = [name for name in names.hidden if name in text]

@@ -3,9 +3,10 @@
 All clients run on one event loop in a separate thread, because Django's test client blocks.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -20,6 +21,7 @@ from core_broker.client import (
     Producer,
     PushConsumer,
 )
+from core_broker.errors import TransportError
 from core_broker.message.model import Message, MessageExt
 from core_broker.message.topics import is_system_group, is_system_topic, reply_topic
 from core_broker.remoting.bodies import (
@@ -41,6 +43,8 @@ T = TypeVar("T")
 WAIT_S = 60.0
 SEND_MANY_S = 120.0
 LOOK_S = 0.05
+#: Brokers forget a client 120 s after its last heartbeat.
+HEARTBEAT_S = 20.0
 
 
 class Traffic:
@@ -159,19 +163,30 @@ class Traffic:
 
     @contextmanager
     def foreign_client(self, beat: HeartbeatData) -> Iterator[None]:
-        """A client of another implementation: a connection and one heartbeat."""
+        """A client of another implementation: a connection and its heartbeats."""
 
-        async def start() -> RemotingClient:
-            remoting = RemotingClient(name="foreign client")
+        async def send(remoting: RemotingClient) -> None:
             request = RemotingCommand.request(RequestCode.HEART_BEAT, None, encode_body(beat))
             answer = await remoting.invoke(self.broker_addr, request)
             assert answer.code == 0, answer.remark
+
+        async def start() -> RemotingClient:
+            remoting = RemotingClient(name="foreign client")
+            await send(remoting)
             return remoting
 
+        async def repeat(remoting: RemotingClient) -> None:
+            while True:
+                await asyncio.sleep(HEARTBEAT_S)
+                with suppress(TransportError):
+                    await send(remoting)
+
         client = self._loop.wait(start(), WAIT_S)
+        beats = self._loop.submit(repeat(client))
         try:
             yield
         finally:
+            beats.cancel()
             self._loop.wait(client.close(), WAIT_S)
 
     @contextmanager

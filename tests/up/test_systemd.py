@@ -35,12 +35,17 @@ def run(*command: str | Path, **environ: str) -> subprocess.CompletedProcess[str
 
 @needs_systemd
 def test_the_units_are_valid(tmp_path: Path) -> None:
-    """The interpreter of an installation does not exist here, so this one takes its place."""
+    """The interpreter of an installation does not exist here, so this one takes its place.
+
+    The check also loads units of the host that ours name: its warnings about them do not count.
+    """
     for unit in UNITS:
         text = unit.read_text().replace("/opt/gantry/.venv/bin/python", sys.executable)
         (tmp_path / unit.name).write_text(text)
     done = run("systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir()))
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    ours = (str(tmp_path), *(unit.stem for unit in UNITS))
+    lines = (done.stdout + done.stderr).splitlines()
+    assert [line for line in lines if any(name in line for name in ours)] == []
     (tmp_path / UNITS[0].name).write_text("[Service]\nExecStart=/nowhere\nProtectSistem=yes\n")
     done = run("systemd-analyze", "verify", "--man=no", tmp_path / UNITS[0].name)
     assert "ProtectSistem" in done.stderr, "the check finds no unknown key"

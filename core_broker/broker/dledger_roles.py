@@ -1,7 +1,7 @@
 """The role of a broker with a DLedger commit log: master while its member leads, else slave.
 
-    leader      own entry, if others wait for the majority · all committed · accept · services ·
-                id 0, register
+    leader      own entry, if others wait for the majority or as the first · all committed ·
+                accept · services · id 0, register
     follower    refuse · services end · tables of the leader · id: number of dLegerSelfId + 1
     candidate   as a follower, without a leader
 
@@ -212,7 +212,8 @@ class DLedgerRoles:
         entries.term = standing.term
         store.replica.set_active(False)
         end = entries.end_index
-        if end > self.member.commit_index:
+        # In an empty log it is the first entry: followers get a full vote by copying one.
+        if end > self.member.commit_index or end < 0:
             end += 1
             self._append_own(standing)
         await self._woken(

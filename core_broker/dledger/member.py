@@ -164,7 +164,7 @@ class Member:
             "followers": {} if self._node is None else self._node.matches,
             "transferee": self._transferee or "",
             "dropped_inputs": self._inputs.dropped,
-            "problem": self.problem,
+            "problem": self.problem or ("" if self._node is None else self._node.vote_problem),
         }
 
     # -- inputs --

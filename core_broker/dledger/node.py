@@ -94,14 +94,19 @@ class Node:
 
     @property
     def problem(self) -> str:
-        """Why the member cannot follow its leader, or has no full vote; "" when it can, and has."""
+        """Why the member cannot follow its leader, or cannot elect one; "" when it can."""
         state = self._state
-        if not state.problem and state.is_new and state.role is Role.CANDIDATE:
-            return (
-                "this member began without a term on its disk, and has not copied the log of a"
-                " leader: an election that needs its vote needs all members"
-            )
-        return state.problem
+        return state.problem or (self.vote_problem if state.role is Role.CANDIDATE else "")
+
+    @property
+    def vote_problem(self) -> str:
+        """Why the member has no full vote, "" when it has; a follower works without one."""
+        if not self._state.is_new:
+            return ""
+        return (
+            "this member began without a term on its disk, and has not copied the log of a"
+            " leader: an election that needs its vote needs all members"
+        )
 
     @property
     def matches(self) -> dict[str, int]:

@@ -67,6 +67,19 @@ async def stored_by(brokers: Sequence[Broker], connect: Connect, body: bytes) ->
     return master
 
 
+async def test_a_group_without_messages_fails_over(
+    tmp_path: Path, start_broker: MakeBroker
+) -> None:
+    brokers = await start_group(tmp_path, start_broker)
+    master = await eventually(lambda: master_of(brokers))
+    assert master is not None
+    others = [broker for broker in brokers if broker is not master]
+    # Followers work before they have a full vote.
+    await eventually(lambda: not any(roles_of(broker).varz()["problem"] for broker in others))
+    await master.stop()
+    await eventually(lambda: master_of(others))
+
+
 class BrokenDisk:
     """fdatasync that fails for all files below a folder."""
 

@@ -282,6 +282,13 @@ def test_the_acceptance_of_a_new_member_is_none_for_java() -> None:
     assert ask(node, 5, (2, 1), "n2").vote_result is VoteResult.REJECT_ALREADY_VOTED
 
 
+def test_a_new_member_that_follows_works_and_tells_of_its_vote() -> None:
+    node = new_node(MemoryLog())
+    assert beat(node, 5).code == DLedgerCode.SUCCESS
+    assert node.problem == ""
+    assert "needs all members" in node.vote_problem
+
+
 def half_vote(node: Node) -> VoteResponse:
     code = DLedgerCode.ILLEGAL_MEMBER_STATE
     return VoteResponse(group="g", term=node.term, code=code, vote_result=VoteResult.UNKNOWN)

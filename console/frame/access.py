@@ -166,9 +166,14 @@ def may(user: AbstractBaseUser | AnonymousUser | None, need: Need, target: Targe
     return bool(layers) and all(first_allowing(layer, action, target) for layer in layers)
 
 
+def may_read_all(user: Any, resource: str, cluster: str) -> bool:
+    """Return True when the user may read every object of a resource in a cluster."""
+    return may(user, Need.READ, Target(resource, cluster))
+
+
 def readable_names(user: Any, resource: str, cluster: str) -> Callable[[str], bool]:
     """Return a test whether the user may read the object of a name, for views that filter."""
-    if may(user, Need.READ, Target(resource, cluster)):
+    if may_read_all(user, resource, cluster):
         return lambda _name: True
     return lambda name: may(user, Need.READ, Target(resource, cluster, name))
 

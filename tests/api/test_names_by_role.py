@@ -17,6 +17,10 @@ from django.test import Client
 
 from console.accounts.models import CustomRole
 from console.areas.offsets.models import OffsetReset
+from console.gateway import gateway, now_ms
+from console.services.alarms.models import Episode
+from console.services.findings import stored
+from console.services.findings.finding import Finding, Report, Severity, Target
 from core_broker.message.model import Message
 from core_broker.remoting.bodies import (
     ConsumerData,
@@ -194,6 +198,44 @@ def test_a_further_permission_shows_further_names(names: Names) -> None:
     page = browser(User.objects.get(pk=user.pk))
     assert hidden_group in content(page.get(f"{HOME}/topics/{names.topic}/consumers/"))
     assert hidden_topic in content(page.get(f"{HOME}/groups/{names.group}/queues/"))
+
+
+def report(names: Names) -> None:
+    """Store a finding and an alarm of unseen objects that concern the topic and the group."""
+    hidden_topic, hidden_group, _producer = names.hidden
+    related = (Target("topic", names.topic), Target("group", names.group))
+    text = f"{hidden_group} does not read {hidden_topic}"
+    target = Target("group", hidden_group)
+    found = Finding("stuck", Severity.WARNING, target, text, "", related=related)
+    at_ms, counts = now_ms(), dict.fromkeys(Severity, 0)
+    stored.save(gateway.cluster("local"), Report(at_ms, 1, (found,), (), counts))
+    for each in related:
+        Episode.objects.create(
+            rule_name="stuck", cluster="local", kind=each.kind, name=each.name,
+            severity="warning", state="firing", begun_ms=at_ms, fired_ms=at_ms, seen_ms=at_ms,
+            text={"en": text},
+        )  # fmt: skip
+
+
+def test_findings_and_alarms_on_a_page_need_their_permission(names: Names) -> None:
+    """Their texts name other objects."""
+    for resource in ("search", "findings", "alarms"):
+        own = ("topics:read:pay-*", "groups:read:pay-*", f"{resource}:read")
+        page = browser(member(f"gil-{resource}", *own))
+        for path in (f"topics/{names.topic}/", f"groups/{names.group}/"):
+            report(names)
+            text = content(page.get(f"{HOME}/{path}"))
+            assert ('id="object-findings"' in text) == (resource == "findings")
+            assert ('id="object-alarms"' in text) == (resource == "alarms")
+            assert (names.hidden[1] in text) == (resource != "search")
+
+
+@pytest.mark.parametrize("more", [(), ("findings:read", "alarms:read")])
+def test_the_overview_shows_findings_and_alarms_with_their_permission(
+    more: tuple[str, ...], local: Cluster, db: None
+) -> None:
+    text = content(browser(member("hal", "clusters:read", *more)).get(f"{HOME}/"))
+    assert ('id="verdict"' in text) == ('id="alarms-firing"' in text) == bool(more)
 
 
 def test_a_deletion_still_counts_the_clients_of_unseen_groups(names: Names) -> None:

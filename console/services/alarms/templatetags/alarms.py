@@ -1,10 +1,15 @@
-"""Tags of alarms for the pages of other areas: `{% load alarms %}`."""
+"""Tags of alarms for the pages of other areas: `{% load alarms %}`.
 
+Alarms name other objects: a reader who may not read the alarms of the cluster gets nothing.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 from django import template
 from django.db.models import Q
 
+from console.frame.access import may_read_all
 from console.gateway import Cluster
 from console.services.alarms import episodes
 from console.services.alarms.forms import KINDS
@@ -14,15 +19,19 @@ from console.services.alarms.views import firing_context
 register = template.Library()
 
 
-@register.inclusion_tag("alarms/firing_frame.html")
-def alarms_firing(cluster: Cluster) -> dict[str, Any]:
+@register.inclusion_tag("alarms/firing_frame.html", takes_context=True)
+def alarms_firing(context: Mapping[str, Any], cluster: Cluster) -> dict[str, Any]:
     """Render the firing alarms, for the overview."""
+    if not may_read_all(context["request"].user, "alarms", cluster.name):
+        return {}
     return {"cluster": cluster, **firing_context(cluster.name)}
 
 
-@register.inclusion_tag("alarms/object_frame.html")
-def alarms_of(cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
+@register.inclusion_tag("alarms/object_frame.html", takes_context=True)
+def alarms_of(context: Mapping[str, Any], cluster: Cluster, kind: str, name: str) -> dict[str, Any]:
     """Render the firing alarms of one object, for its page."""
+    if not may_read_all(context["request"].user, "alarms", cluster.name):
+        return {}
     rows = episodes.rows_of_object(cluster.name, kind, name)
     return {"cluster": cluster, "kind": kind, "name": name, "rows": rows}
 

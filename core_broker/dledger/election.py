@@ -7,7 +7,7 @@ answer: a request of a later term raises the own term before the logs are compar
 that comes back from a partition with a later term and an older log cannot stay apart for ever
 (openmessaging/dledger issue 325). DLedger compares first.
 
-A new member, whose disk may have been replaced, has half a vote: its acceptance counts when all
+A new member, whose log may have lost entries, has half a vote: its acceptance counts when all
 members accept. With a full vote, a member that lags could lead without entries that a majority had,
 the new member among them; of all members, one has them and refuses. The first election of a group
 needs all members, too. To candidates of DLedger, such an acceptance is no answer.

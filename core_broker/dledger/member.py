@@ -73,7 +73,7 @@ class Member:
         """Load term and vote, listen, and begin as a candidate.
 
         Raises CannotListen, and StoreCorrupt for a damaged `currterm`. A member that cannot write
-        its commit index takes no part, and reports the problem.
+        the loss of committed entries takes no part, and reports the problem.
         """
         means = Means(
             *(self.group, self._store, EntryStore(self._store), self._transport, self._hooks),
@@ -83,22 +83,22 @@ class Member:
         entries = self._store.entries
         assert entries is not None
         try:
-            committed = await load_commit_index(self._checkpoint_path, entries.end_index)
+            found = await load_commit_index(self._folder, saved, entries.end_index)
         except OSError as error:
             log.exception("This member takes no part in its DLedger group")
             self._fail(error)
             return
         self._node = Node(
             *(self.group.name, self.group.self_id, tuple(self.group.members), means.log),
-            term=saved.term,
-            vote=saved.vote,
-            commit_index=committed,
-            is_new=saved.is_new,
+            term=found.term_and_vote.term,
+            vote=found.term_and_vote.vote,
+            commit_index=found.commit_index,
+            is_new=found.term_and_vote.is_new,
             preferred=self.group.preferred,
         )
         self._execution = Execution(self._node, means, self._inputs, self._note, self._fail)
-        self._commit_index = committed
-        self._store.gate.confirm(entries.end_position(committed))
+        self._commit_index = found.commit_index
+        self._store.gate.confirm(entries.end_position(found.commit_index))
         self._store.write_listeners.append(self._written)
         await self._transport.start()
         loop = asyncio.get_running_loop()

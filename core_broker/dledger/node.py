@@ -53,7 +53,7 @@ class Node:
         timing: Timing | None = None,
         random: Random | None = None,
     ) -> None:
-        """Begin as a candidate; `is_new` without a saved term, see `NodeState.is_new`.
+        """Begin as a candidate; `is_new` without a full vote, see `NodeState.is_new`.
 
         A leader hands over to a `preferred` member unless it is one.
         """
@@ -104,8 +104,8 @@ class Node:
         if not self._state.is_new:
             return ""
         return (
-            "this member began without a term on its disk, and has not copied the log of a"
-            " leader: an election that needs its vote needs all members"
+            "this member began without a term or without committed messages on its disk, and has"
+            " not copied the log of a leader: an election that needs its vote needs all members"
         )
 
     @property

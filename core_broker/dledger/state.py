@@ -46,8 +46,9 @@ class NodeState:
         self.role = Role.CANDIDATE
         self.leader_id: str | None = None
         self.commit_index = min(commit_index, log.end_index)
-        #: True on a member that started without a term on its disk, until it has copied the log of
-        #: a leader: it may have lost votes, and entries that count as committed.
+        #: True on a member that started without a term on its disk, or without committed entries,
+        #: until it has copied the log of a leader: it may have lost votes, and has lost, or may
+        #: have lost, entries that count as committed.
         self.is_new = is_new and len(self.peers) > 1
         #: Whether the store takes messages.
         self.can_write = True

@@ -1,7 +1,8 @@
 """Term, vote and commit index of a member on the disk: two texts in Java's properties format.
 
     currterm     currTerm=3 and voteLeader=n0, an empty vote for none; hasGroupLog=false on a member
-                 that has not copied the log of a leader since a start without the file
+                 that has not copied the log of a leader since a start without the file, or
+                 without entries that were committed
     checkpoint   endIndex=41 and committedIndex=41
 
 Both are replaced as a whole, and synced: DLedger does not sync them, so that a power cut may take a

@@ -44,9 +44,14 @@ def test_no_committed_entry_is_lost(seed: int) -> None:
     assert group.committed or len(group.names) == 1
 
 
-@pytest.mark.parametrize("seed", range(SEEDS // 2))
-def test_an_emptied_member_elects_no_member_that_lags(seed: int) -> None:
-    """An entry of two members, of which one is down and the other has an empty disk, returns."""
+@pytest.mark.parametrize("lost", ["disk", "log", "tail"])
+@pytest.mark.parametrize("seed", range(SEEDS // 4))
+def test_a_member_that_lost_entries_elects_no_member_that_lags(seed: int, lost: str) -> None:
+    """An entry of two members, of which one is down and the other has lost it, returns.
+
+    The other has an empty disk, or has `currterm` and `checkpoint` with an empty log, as after a
+    replaced disk of storePathDLedgerCommitLog, or with a log whose tail a power cut took.
+    """
     group = SimulatedGroup(3, seed)
     group.run(15_000)
     group.write(least=1)
@@ -61,9 +66,13 @@ def test_an_emptied_member_elects_no_member_that_lags(seed: int) -> None:
     group.run(8_000)
     newest = max(group.committed)
     assert group.members[lagging].log.end_index < newest == group.members[leader].log.end_index
+    assert group.members[emptied].checked == newest
     group.stop(leader)
     group.stop(emptied)
-    group.wipe(emptied)
+    if lost == "disk":
+        group.wipe(emptied)
+    else:
+        group.lose(emptied, group.members[lagging].log.end_index if lost == "tail" else -1)
     group.cut = set()
     group.run(6_000)  # a connection delivers nothing to another process
     group.start(emptied)

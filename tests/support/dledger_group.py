@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Callable
 from random import Random
 
+from core_broker.dledger.checkpoint import vote_after_loss
 from core_broker.dledger.codes import DLedgerCode, PushKind
 from core_broker.dledger.messages import (
     AnyRequest,
@@ -35,6 +36,7 @@ from core_broker.dledger.model import (
     Truncate,
 )
 from core_broker.dledger.node import Node
+from core_broker.dledger.state_files import TermAndVote
 
 HEADER = 48
 TICK_MS = 50
@@ -142,6 +144,12 @@ class SimulatedGroup:
         member = self.members[name]
         assert member.node is None
         member.life += 1
+        saved, last = member.saved, member.log.end_index
+        kept = vote_after_loss(
+            TermAndVote(saved.term, saved.vote, saved.is_new), member.saved_commit, last
+        )
+        member.saved = SaveTerm(*kept)
+        member.saved_commit = min(member.saved_commit, last)
         member.node = Node(
             *("g", name, self.names, member.log),
             term=member.saved.term,
@@ -170,6 +178,14 @@ class SimulatedGroup:
         """Replace the disk of a member that is down by an empty one."""
         assert self.members[name].node is None
         self.members[name] = _Member(name)
+
+    def lose(self, name: str, after: int) -> None:
+        """Take the entries behind one from a member that is down and wrote all its checkpoint."""
+        member = self.members[name]
+        assert member.node is None
+        member.saved_commit = member.checked
+        del member.log.entries[after + 1 :]
+        member.checked = min(member.checked, after)
 
     def _restart(self, name: str) -> None:
         if self.members[name].node is None:

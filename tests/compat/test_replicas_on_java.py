@@ -1,5 +1,6 @@
 """The console's replicas on Java 5.3.3: controllers, roles, lag, epochs, election, failover."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -58,14 +59,20 @@ def replica_set(cluster: Cluster) -> ReplicaSet | None:
 
 
 def whole(cluster: Cluster) -> ReplicaSet:
-    """Wait until both replicas are in sync, and have answered everything."""
+    """Wait until both replicas are in sync, have answered everything, and have equal logs.
+
+    An election on logs without messages leaves their last epoch as it was.
+    """
 
     def complete() -> ReplicaSet | None:
         found = replica_set(cluster)
         if found is None or len(found.in_sync) != 2 or not found.has_master:
             return None
-        answered = all(one.state == "up" and one.lag_bytes in (None, 0) for one in found.replicas)
-        return found if answered and found.confirm_offset is not None else None
+        up = [one for one in found.replicas if one.state == "up" and one.is_alive and one.version]
+        epochs = [one.last_epoch.number for one in up if one.last_epoch is not None]
+        ends = {found.confirm_offset, *(one.end_offset for one in up)}
+        is_equal = len(epochs) == 2 and len(set(epochs)) == 1 and len(ends) == 1
+        return found if is_equal and None not in ends else None
 
     found = poll(complete, WAIT_S)
     assert found is not None
@@ -77,15 +84,11 @@ def test_replicas_of_java_are_shown_and_elected(brokers: list[JavaBroker]) -> No
     found = whole(cluster)
     master, slave = found.replicas
     assert {each.addr for each in found.replicas} == {each.addr for each in brokers}
-    assert (found.mode, found.master_epoch) == ("controllers", 1)
+    epoch = found.master_epoch
+    assert found.mode == "controllers"
+    assert epoch is not None
     assert (master.role, slave.role) == ("master", "slave")
-    assert found.confirm_offset == master.end_offset == slave.end_offset
     assert {each.number for each in found.in_sync} == {master.number, slave.number} == {1, 2}
-    for each in found.replicas:
-        assert each.last_epoch is not None
-        assert each.last_epoch.number == 1
-        assert each.is_alive
-        assert each.version
     (group,) = cluster.ask(controller_groups).value
     assert group.leader is not None
     assert (group.leader.name, group.down) == ("n0", ())
@@ -94,12 +97,14 @@ def test_replicas_of_java_are_shown_and_elected(brokers: list[JavaBroker]) -> No
     text = browser(user).get("/clusters/java/replicas/").content.decode()
     for addr in (master.addr, slave.addr, group.leader.addr):
         assert addr in text
-    assert 'data-epoch="1"' in text
+    (shown,) = re.findall(r'data-epoch="(\d+)"', text)
+    assert int(shown) >= epoch
 
     assert slave.number is not None
     result = cluster.do(elect_master, NAME, slave.number)
     assert (result.addr, result.before_addr) == (slave.addr, master.addr)
-    assert result.epoch == 2
+    assert result.epoch is not None
+    assert result.epoch > epoch
     now = whole(cluster)
     assert now.replicas[0].addr == slave.addr
 

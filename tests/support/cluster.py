@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -35,6 +36,11 @@ SMALL_STORE: dict[str, Any] = {
     "max_hash_slot_num": 5000,
     "max_index_num": 20_000,
 }
+#: Ports below the system's ephemeral ones, divided into slices for the workers of pytest-xdist.
+PORTS = range(12_000, 32_000)
+SLICES_MAX = 20
+#: Ports that are not chosen again soon: programs start on them after the choice.
+_chosen: deque[int] = deque(maxlen=300)
 #: For tests in which no send may be refused: a busy machine may stop a broker during a write.
 PATIENT: dict[str, Any] = {"os_page_cache_busy_time_out_mills": 60_000}
 
@@ -248,10 +254,14 @@ def free_broker_port() -> int:
     """A free port for the broker, with free ports for producers (VIP) and slaves beside it.
 
     The port is below the system's ephemeral ports, so that it stays free until a broker restarts.
+    Neither another test worker nor the last calls have chosen any of the three.
     """
+    mine = _slice_of_worker()
     while True:
         # secrets, because the random module has the same seed in every test worker.
-        port = secrets.randbelow(20_000) + 12_000
+        port = secrets.choice(mine[2:-1])
+        if not {port - 2, port, port + 1}.isdisjoint(_chosen):
+            continue
         with socket.socket() as main, socket.socket() as vip, socket.socket() as replication:
             try:
                 main.bind(("127.0.0.1", port))
@@ -259,4 +269,15 @@ def free_broker_port() -> int:
                 replication.bind(("127.0.0.1", port + 1))
             except OSError:
                 continue
-            return port
+        _chosen.extend((port - 2, port, port + 1))
+        return port
+
+
+def _slice_of_worker() -> range:
+    """The ports of this worker of pytest-xdist; without workers, all ports."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    count = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    slices = min(int(count), SLICES_MAX)
+    size = len(PORTS) // slices
+    start = int(worker) % slices * size
+    return PORTS[start : start + size]

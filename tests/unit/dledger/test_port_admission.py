@@ -1,12 +1,14 @@
 """Who may connect to the port of a member."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from core_broker.auth.acl2.source_addresses import peer_address
 from core_broker.config import BrokerConfig
 from core_broker.dledger.codes import DLedgerRequest
 from core_broker.dledger.messages import MetadataRequest, MetadataResponse, encode
@@ -68,8 +70,29 @@ async def test_the_hosts_of_the_peers_may_connect_without_a_list(start: Start) -
     assert not await is_served(group, "127.0.0.2")
 
 
-async def test_names_of_peers_are_resolved(start: Start) -> None:
-    group = await start("localhost")
+class Names:
+    """The answers of the resolver: addresses by name; other names have none."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.addresses: dict[str, str] = {}
+        self._real = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._find)
+
+    def _find(self, host: Any, port: Any, *args: Any, **named: Any) -> Any:
+        found = self.addresses.get(host, host)
+        if peer_address(found) is None:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return self._real(found, port, *args, **named)
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    return Names(monkeypatch)
+
+
+async def test_names_of_peers_are_resolved(start: Start, names: Names) -> None:
+    names.addresses["n.example.org"] = "127.0.0.1"
+    group = await start("n.example.org")
     assert await eventually(lambda: is_served(group, "127.0.0.1"))
     assert not await is_served(group, "127.0.0.2")
 
@@ -86,7 +109,7 @@ async def test_access_control_does_not_narrow_the_peers(start: Start) -> None:
 
 
 async def test_a_host_without_an_address_is_named_with_its_setting(
-    start: Start, caplog: pytest.LogCaptureFixture
+    start: Start, names: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     await start("no-such-host.invalid")
     await eventually(lambda: "no-such-host.invalid of dLegerPeers" in caplog.text)

@@ -18,13 +18,18 @@ from core_broker.errors import SettingProblem, SettingsError
 _HEAD_BYTES = 8
 
 
+class _Unreadable(Exception):
+    """A folder that may have messages."""
+
+
 def check_folder(config: BrokerConfig) -> None:
     """Raise SettingsError when the store has messages that these settings do not read."""
     is_member = config.enable_d_leger_commit_log
-    if is_member:
-        problem = _hidden_records(config) or _hidden_entries(config)
-    else:
-        problem = _hidden_entries(config)
+    problem: SettingProblem | None
+    try:
+        problem = (_hidden_records(config) if is_member else None) or _hidden_entries(config)
+    except _Unreadable as unreadable:
+        problem = SettingProblem("storePathRootDir", str(unreadable), config.store_path_root_dir)
     if problem is not None:
         raise SettingsError([problem])
 
@@ -42,9 +47,9 @@ def _hidden_records(config: BrokerConfig) -> SettingProblem | None:
 
 
 def _hidden_entries(config: BrokerConfig) -> SettingProblem | None:
-    used = Path(config.commit_log_dir)
+    used = Path(config.commit_log_dir).resolve()
     for folder in _entry_folders(config):
-        if folder == used or not _has_messages(folder):
+        if folder.resolve() == used or not _has_messages(folder):
             continue
         if not config.enable_d_leger_commit_log:
             reason = (
@@ -68,12 +73,18 @@ def _entry_folders(config: BrokerConfig) -> Iterator[Path]:
 
 
 def _has_messages(folder: Path) -> bool:
-    """Return whether a file of a log begins with a message; files are created ahead of them."""
-    if not folder.is_dir():
-        return False
-    for path in sorted(folder.iterdir()):
-        if path.is_file():
-            with path.open("rb") as file:
-                if any(file.read(_HEAD_BYTES)):
-                    return True
+    """Return whether a file of a log begins with a message; files are created ahead of them.
+
+    Raises _Unreadable.
+    """
+    try:
+        if not folder.is_dir():
+            return False
+        for path in sorted(folder.iterdir()):
+            if path.is_file():
+                with path.open("rb") as file:
+                    if any(file.read(_HEAD_BYTES)):
+                        return True
+    except OSError as error:
+        raise _Unreadable(f"{folder} cannot be read: {error}") from None
     return False

@@ -1,5 +1,6 @@
 """The members of a broker's DLedger group, from its settings."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from core_broker.config.peer_list import PeerAddress, parse_peers
 from core_broker.errors import SettingProblem, SettingsError
 
 _PEERS = "dLegerPeers"
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,11 @@ class Group:
 
 
 def group_of(config: BrokerConfig) -> Group:
-    """Return the group of the settings; raises SettingsError with every problem."""
+    """Return the group of the settings; raises SettingsError with every problem.
+
+    As in DLedger, an id of preferredLeaderId that no member has changes nothing: it may be that of
+    a member that left the group.
+    """
     problems: list[SettingProblem] = []
     by_number = parse_peers(_PEERS, config.d_leger_peers, problems)
     if not by_number and not problems:
@@ -43,10 +50,6 @@ def group_of(config: BrokerConfig) -> Group:
     self_id = config.d_leger_self_id
     if self_id not in numbers and not problems:
         problems.append(SettingProblem("dLegerSelfId", "an id of dLegerPeers", self_id))
-    preferred = tuple(part for part in config.preferred_leader_id.split(";") if part)
-    if numbers and not numbers.keys() >= set(preferred):
-        expected = "ids of dLegerPeers, separated by ;"
-        problems.append(SettingProblem("preferredLeaderId", expected, config.preferred_leader_id))
     if "," in config.store_path_d_ledger_commit_log:
         expected = "one folder: several ones, separated by comma, are not available here"
         value = config.store_path_d_ledger_commit_log
@@ -57,5 +60,9 @@ def group_of(config: BrokerConfig) -> Group:
     if problems:
         raise SettingsError(problems)
     members = {peer.name: peer for peer in by_number.values()}
+    wanted = [part for part in config.preferred_leader_id.split(";") if part]
+    for unknown in (part for part in wanted if part not in members):
+        log.warning("preferredLeaderId: %s is no id of dLegerPeers, and never leads", unknown)
+    preferred = tuple(part for part in wanted if part in members)
     name = config.d_leger_group or config.broker_name
     return Group(name, self_id, numbers[self_id], members, preferred)

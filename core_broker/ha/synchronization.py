@@ -7,8 +7,9 @@ are replaced as a whole when their data version differs. Consumer offsets are me
 adopts the progress only when its own log has reached the end that the master's log had. In a
 DLedger group, the broker that answers may be a deposed leader with another log. Its progress counts
 committed deliveries only, which every later leader has, so a member adopts what is ahead of its own
-progress, and goes back in no level. Compatible with RocketMQ's SlaveSynchronize, which asks for
-topics on port listenPort - 2; a master answers them on listenPort as well.
+progress, and goes back in no level; leaders of older versions also count deliveries that are not
+committed, so a member also waits for the end. Compatible with RocketMQ's SlaveSynchronize, which
+asks for topics on port listenPort - 2; a master answers them on listenPort as well.
 """
 
 import asyncio
@@ -43,8 +44,9 @@ log = logging.getLogger(__name__)
 
 
 class _DelayProgress(NamedTuple):
-    """Progress to be adopted when the own log has reached `end`."""
+    """Progress of the master at `addr`, to be adopted when the own log has reached `end`."""
 
+    addr: str
     offsets: dict[int, int]
     end: int
 
@@ -106,7 +108,7 @@ class Synchronization:
 
     async def synchronize(self, addr: str) -> None:
         """Ask for all tables once; a table that fails does not prevent the others."""
-        self._adopt_delays()
+        self._adopt_delays(addr)
         for name, work in (
             ("topics", self._topics),
             ("groups", self._groups),
@@ -157,18 +159,21 @@ class Synchronization:
     async def _delay_progress(self, addr: str) -> None:
         body = await self._answer(addr, RequestCode.GET_ALL_DELAY_OFFSET)
         table = decode_body(DelayOffsetSerializeWrapper, body)
-        if self._is_committed:
-            self._ctx.delay_progress.advance_all(table.offset_table)
-            return
         master = await self._master_log(addr)
-        if self._delays is None:
-            self._delays = _DelayProgress(dict(table.offset_table), master.max_offset)
-        self._adopt_delays()
+        if self._delays is None or self._delays.end > master.max_offset:
+            self._delays = _DelayProgress(addr, dict(table.offset_table), master.max_offset)
+        self._adopt_delays(addr)
 
-    def _adopt_delays(self) -> None:
-        delays = self._delays
-        if delays is not None and self._ctx.store.replica.end >= delays.end:
-            self._ctx.delay_progress.replace_all(delays.offsets)
+    def _adopt_delays(self, addr: str) -> None:
+        """Adopt the progress that waits; that of another master belongs to another log."""
+        delays, progress = self._delays, self._ctx.delay_progress
+        if delays is None:
+            return
+        if delays.addr != addr:
+            self._delays = None
+        elif self._ctx.store.replica.end >= delays.end:
+            adopt = progress.advance_all if self._is_committed else progress.replace_all
+            adopt(delays.offsets)
             self._delays = None
 
     async def _master_log(self, addr: str) -> MasterLog:

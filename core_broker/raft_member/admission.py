@@ -1,7 +1,8 @@
 """Decides which peers may connect: the port of a member has neither signatures nor passwords.
 
 A list of addresses and CIDR blocks decides; without a list, the addresses of the members do. Names
-of members are resolved again when an unknown peer appears, but not more often than the interval.
+of members are resolved again when an unknown peer appears, but not more often than the interval. A
+name that cannot be resolved keeps its addresses: a failure of DNS must not split the members.
 """
 
 import asyncio
@@ -32,7 +33,8 @@ class Admission:
         self._listed = SourceAddresses(allowed) if allowed else None
         self._hosts = hosts
         self._source = source
-        self._resolved: set[Peer] = set()
+        #: The addresses of a name, by its last resolution that succeeded.
+        self._resolved: dict[str, set[Peer]] = {}
         self._next_resolution_s = 0.0
 
     async def is_allowed(self, host: str) -> bool:
@@ -46,7 +48,7 @@ class Admission:
         peer = peer_address(host)
         if self._listed is not None:
             return self._listed.has(peer)
-        return peer in self._literal() or peer in self._resolved
+        return peer in self._literal() or any(peer in each for each in self._resolved.values())
 
     def _literal(self) -> set[Peer | None]:
         return {peer_address(host) for host in self._hosts()} - {None}
@@ -58,7 +60,8 @@ class Admission:
             return
         self._next_resolution_s = loop.time() + RESOLUTION_INTERVAL_S
         names = [host for host in self._hosts() if peer_address(host) is None]
-        resolved: set[Peer] = set()
+        for left in self._resolved.keys() - set(names):
+            del self._resolved[left]
         for name in names:
             try:
                 async with asyncio.timeout(RESOLUTION_TIMEOUT_S):
@@ -66,5 +69,5 @@ class Admission:
             except (OSError, TimeoutError) as error:
                 log.warning("host %s of %s has no address: %s", name, self._source, error)
                 continue
-            resolved |= {peer for each in found if (peer := peer_address(str(each[4][0])))}
-        self._resolved = resolved
+            peers = {peer for each in found if (peer := peer_address(str(each[4][0])))}
+            self._resolved[name] = peers

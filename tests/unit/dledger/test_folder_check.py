@@ -66,3 +66,24 @@ def test_a_broker_refuses_before_it_opens_the_store(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="commitlog has messages"):
         assemble(config_of(tmp_path, **MEMBER), None)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
+
+
+def test_the_used_folder_may_have_other_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    fill(store, **MEMBER)
+    (tmp_path / "link").symlink_to(store)
+    monkeypatch.chdir(tmp_path)
+    for name in ("link/dledger-n0/data", "store/dledger-n0/data", "store/../store/dledger-n0/data"):
+        used = {"store_path_d_ledger_commit_log": name}
+        check_folder(config_of(store, **MEMBER, **used))
+        check_folder(config_of(tmp_path / "link", **MEMBER, **used))
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    # Address 0 of a process is not readable, for root neither.
+    (tmp_path / "commitlog" / "0").symlink_to("/proc/self/mem")
+    with pytest.raises(SettingsError, match=r"storePathRootDir = .*commitlog cannot be read"):
+        check_folder(config_of(tmp_path, **MEMBER))

@@ -15,6 +15,7 @@ from core_broker.dledger.messages import MetadataRequest, MetadataResponse, enco
 from core_broker.dledger.peers import Group, group_of
 from core_broker.dledger.transport import Token, Transport
 from core_broker.errors import SettingsError
+from core_broker.raft_member import admission
 from core_broker.remoting.command import RemotingCommand
 from tests.support.cluster import free_broker_port
 from tests.support.eventually import eventually
@@ -95,6 +96,22 @@ async def test_names_of_peers_are_resolved(start: Start, names: Names) -> None:
     group = await start("n.example.org")
     assert await eventually(lambda: is_served(group, "127.0.0.1"))
     assert not await is_served(group, "127.0.0.2")
+
+
+async def test_a_failed_lookup_keeps_the_addresses(
+    start: Start, names: Names, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(admission, "RESOLUTION_INTERVAL_S", 0.0)
+    names.addresses["n.example.org"] = "127.0.0.1"
+    group = await start("n.example.org")
+    assert await eventually(lambda: is_served(group, "127.0.0.1"))
+    names.addresses.clear()
+    assert not await is_served(group, "127.0.0.2")
+    await eventually(lambda: "n.example.org of dLegerPeers has no address" in caplog.text)
+    assert await is_served(group, "127.0.0.1")
+    names.addresses["n.example.org"] = "127.0.0.3"
+    assert await eventually(lambda: is_served(group, "127.0.0.3"))
+    assert not await is_served(group, "127.0.0.1")
 
 
 async def test_a_list_replaces_the_peers(start: Start) -> None:

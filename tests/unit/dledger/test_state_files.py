@@ -56,6 +56,12 @@ def test_the_group_of_the_settings() -> None:
     assert group_of(BrokerConfig(**settings)).preferred == ("n2", "n1")
 
 
+def test_a_preferred_member_that_does_not_exist_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    settings = {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "preferred_leader_id": "n1;n7"}
+    assert group_of(BrokerConfig(**settings)).preferred == ("n1",)
+    assert "preferredLeaderId: n7 is no id of dLegerPeers" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
@@ -63,10 +69,6 @@ def test_the_group_of_the_settings() -> None:
         ({"d_leger_peers": PEERS, "d_leger_self_id": "n3"}, "dLegerSelfId"),
         ({"d_leger_peers": "n0-host", "d_leger_self_id": "n0"}, "dLegerPeers"),
         ({"d_leger_peers": PEERS + ";n2-x:1", "d_leger_self_id": "n0"}, "dLegerPeers"),
-        (
-            {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "preferred_leader_id": "n1;n7"},
-            "preferredLeaderId",
-        ),
         (
             {"d_leger_peers": PEERS, "d_leger_self_id": "n0", "enable_controller_mode": True},
             "enableControllerMode",

@@ -27,7 +27,7 @@ from tests.support.stores import NOW_MS, Bench
 class Pair:
     """A scripted master and the tables of a slave."""
 
-    def __init__(self, folder: Path, client: RemotingClient) -> None:
+    def __init__(self, folder: Path, client: RemotingClient, *, is_committed: bool = False) -> None:
         self.bench = Bench(folder / "master").open()
         self.master = ScriptedMaster(self.bench)
         (folder / "slave").mkdir()
@@ -46,6 +46,7 @@ class Pair:
             lambda: self.master.addr,
             self._note,
             self.refusals.append,
+            is_committed=is_committed,
         )
 
     def _note(self, master: MasterLog) -> None:
@@ -56,11 +57,13 @@ class Pair:
 
 
 @pytest_asyncio.fixture
-async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
+async def pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[Pair]:
     monkeypatch.setattr(os, "fdatasync", lambda fd: None)
     monkeypatch.setattr(os, "fsync", lambda fd: None)
     client = RemotingClient(name="test")
-    made = Pair(tmp_path, client)
+    made = Pair(tmp_path, client, is_committed=getattr(request, "param", False))
     async with made.master:
         yield made
     await client.close()
@@ -150,6 +153,34 @@ async def test_delay_progress_waits_for_the_delivered_messages(pair: Pair) -> No
     copy_log(pair.bench.store, pair.ctx.store, random.Random(0))
     await pair.synchronize()
     assert pair.ctx.delay_progress.offset(3) == 17
+
+
+@pytest.mark.parametrize("pair", [True], indirect=True)
+async def test_committed_progress_waits_as_well_and_goes_back_in_no_level(pair: Pair) -> None:
+    """A leader of an older version counts deliveries that are not committed."""
+    pair.ctx.delay_progress.advance_all({2: 5, 4: 9})
+    pair.bench.put_many(10)
+    for level, offset in ((2, 4), (3, 7), (4, 12)):
+        pair.master.delays.advance(level, offset)
+    await pair.synchronize()
+    assert [pair.ctx.delay_progress.offset(level) for level in (2, 3, 4)] == [5, 0, 9]
+    copy_log(pair.bench.store, pair.ctx.store, random.Random(0))
+    await pair.synchronize()
+    assert [pair.ctx.delay_progress.offset(level) for level in (2, 3, 4)] == [5, 7, 12]
+
+
+@pytest.mark.parametrize("pair", [False, True], indirect=True)
+async def test_the_waiting_progress_of_another_master_is_dropped(pair: Pair) -> None:
+    """The slave reaches the length of the old master's log with other messages."""
+    pair.bench.put_many(10)
+    pair.master.delays.advance(3, 70)
+    await pair.synchronize()
+    copy_log(pair.bench.store, pair.ctx.store, random.Random(0))
+    later = ScriptedMaster(pair.bench)
+    later.delays.advance(3, 7)
+    async with later:
+        await pair.synchronization.synchronize(later.addr)
+    assert pair.ctx.delay_progress.offset(3) == 7
 
 
 async def test_a_master_with_a_shorter_log_is_told(pair: Pair, tmp_path: Path) -> None:

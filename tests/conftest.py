@@ -1,5 +1,6 @@
 """Fixtures for tests of every kind."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from django.utils import translation
 from hypothesis import settings
 
 from tests.support.cluster import Cluster
-from tests.support.site import build_site
+from tests.support.site import built_site
 
 pytest_plugins = [
     "tests.compat.summary",
@@ -47,7 +48,7 @@ def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built documentation site. The tests that use the site run in one worker."""
-    folder = tmp_path_factory.mktemp("site") / "site"
-    build_site(folder)
-    return folder
+    """The built documentation site, built once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    # Without workers, the parent also has the folders of other runs.
+    return built_site(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)

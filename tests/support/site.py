@@ -1,5 +1,6 @@
 """The documentation site: built as `make site` builds it, and its pages as links and elements."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -16,8 +17,20 @@ LOADING = {"script": "src", "img": "src", "source": "srcset", "iframe": "src", "
 DATA = "application/json"
 
 
-def build_site(folder: Path) -> None:
-    """Build both languages; a warning is an error."""
+def built_site(home: Path) -> Path:
+    """Return the site in a folder of this run; the first process builds, the others wait."""
+    folder = home / "site"
+    with (home / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = home / "site.unfinished"
+            _build(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
+def _build(folder: Path) -> None:
+    """Build both languages; a warning of MkDocs is an error, other lines are not."""
     build = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     for config, target in (("mkdocs.yml", folder), ("mkdocs.zh.yml", folder / "zh")):
         done = subprocess.run(
@@ -30,7 +43,6 @@ def build_site(folder: Path) -> None:
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        assert not done.stdout + done.stderr
 
 
 @dataclass(slots=True)

@@ -23,7 +23,8 @@ def test_a_job_is_started_by_the_menu_and_drawn(page: Page, gantry: Gantry) -> N
         expect(page.locator("#start-debug-bundle")).to_be_hidden()
     page.locator(".job-menu > summary").click()
     page.locator("#start-debug-bundle").click()
-    expect(page.get_by_role("progressbar")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/jobs/\d+/$"))
+    expect(page.locator("#job-progress")).to_be_visible()
     number = page.url.rstrip("/").rpartition("/")[2]
 
     page.goto(gantry.page("jobs/"))

@@ -15,8 +15,12 @@ from pathlib import Path
 from console.launcher.errors import EXIT_USAGE, StartError
 from console.launcher.options import Options
 from core_broker.config.property_files import parse_properties
+from core_broker.config.settings import ENVIRONMENT_PREFIX, plain_name
 
 NAME_VARIABLE = "ROCKETMQ_BROKER_NAME"
+#: Settings of files that a broker writes, as plain names; `up` replaces OWN_PATH for each broker.
+SHARED_PATHS = tuple(map(plain_name, ("storePath", "accessLogPath")))
+OWN_PATH = plain_name("storePathRootDir")
 
 
 def broker_folder(home: Path, name: str) -> Path:
@@ -33,7 +37,7 @@ def count_brokers(options: Options, environ: Mapping[str, str]) -> int:
     """Return the number of brokers to start.
 
     Raises StartError for a start that would leave messages of an earlier start unread, or would
-    give two brokers one name.
+    give two brokers one name or the same files.
     """
     earlier = 1 + max(
         (
@@ -56,18 +60,42 @@ def count_brokers(options: Options, environ: Mapping[str, str]) -> int:
             "--brokers and --replicas do not work together: --replicas copies one broker.",
             EXIT_USAGE,
         )
-    _require_own_name(options.home, brokers, environ)
+    conf = options.home / "conf" / "broker.conf"
+    settings = _settings(conf)
+    _require_own_name(conf, settings, brokers, environ)
+    if max(brokers, options.replicas) > 1:
+        _require_own_files(conf, settings, environ)
     return brokers
 
 
-def _require_own_name(home: Path, brokers: int, environ: Mapping[str, str]) -> None:
-    conf = home / "conf" / "broker.conf"
+def _settings(conf: Path) -> dict[str, str]:
     try:
         entries = parse_properties(conf.read_text(encoding="utf-8", errors="replace"))
     except OSError:  # the broker reports the file
-        entries = []
-    names = [each.value for each in entries if each.key == "brokerName"]
-    name = environ.get(NAME_VARIABLE) or (names[-1] if names else "")
+        return {}
+    return {each.key: each.value for each in entries}
+
+
+def _require_own_files(conf: Path, settings: Mapping[str, str], environ: Mapping[str, str]) -> None:
+    """Refuse paths that all brokers would share: the lock of a store is in storePathRootDir."""
+    variables = {
+        name: value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)
+    }
+    for place, values in ((f"in {conf}", settings), ("in the environment", variables)):
+        for key, value in values.items():
+            plain = plain_name(key.removeprefix(ENVIRONMENT_PREFIX))
+            if value and plain.startswith(SHARED_PATHS) and plain != OWN_PATH:
+                raise StartError(
+                    f"{key} {place} gives all brokers and replicas the same files, and they would "
+                    f"destroy them. Remove {key}, or start one broker.",
+                    EXIT_USAGE,
+                )
+
+
+def _require_own_name(
+    conf: Path, settings: Mapping[str, str], brokers: int, environ: Mapping[str, str]
+) -> None:
+    name = environ.get(NAME_VARIABLE) or settings.get("brokerName", "")
     if name in further_names(brokers):
         raise StartError(
             f"The first broker is named {name} ({NAME_VARIABLE}, or brokerName in {conf}), and a "

@@ -100,6 +100,45 @@ def test_further_brokers_have_their_own_ports_and_stores(tmp_path: Path) -> None
     assert {key: values.get(key) for key in wanted} == wanted
 
 
+def test_further_brokers_have_ports_beside_those_of_the_first(tmp_path: Path) -> None:
+    (tmp_path / "broker-a.conf").write_text(
+        "storePathRootDir = /data/a\nlistenPort 20911\nhttpPort=-1\nstorePathCommitLog=\n"
+    )
+    done = run(FOLDER / "add-brokers.sh", "2", GANTRY_ETC=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "broker-b.conf").read_text().splitlines()
+    assert "listenPort 20911" not in lines
+    assert {"listenPort=20921", "haListenPort=20922", "httpPort=-1"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "named"),
+    [
+        ("broker-a.conf", "storePathCommitLog=/log", "storePathCommitLog"),
+        ("broker-a.conf", " storePathDLedgerCommitLog : /log", "storePathDLedgerCommitLog"),
+        ("broker-a.conf", "storePathEpochFile /epochs", "storePathEpochFile"),
+        ("broker-a.conf", "storePathBrokerIdentity=/id", "storePathBrokerIdentity"),
+        ("broker-a.conf", "accessLogPath=/access.log", "accessLogPath"),
+        ("gantry.env", "ROCKETMQ_STORE_PATH_COMMIT_LOG=/log", "ROCKETMQ_STORE_PATH_COMMIT_LOG"),
+        ("broker-a.conf", "httpPort=10921", "port 10921 would have two users"),
+        ("broker-a.conf", "listenPort=65530", "port 65551 is above 65535"),
+        ("broker-a.conf", "listenPort=a[$(id)]", "which is no port"),
+        ("broker-c.conf", "httpPort=10921", "port 10921 would have two users"),
+        ("broker-c.conf", "listenPort=a[$(id)]", "which is no port"),
+    ],
+)
+def test_brokers_never_share_files_or_ports(
+    tmp_path: Path, file: str, line: str, named: str
+) -> None:
+    shutil.copy(ROOT / "deploy" / "broker-a.conf", tmp_path)
+    with (tmp_path / file).open("a") as settings:
+        settings.write(f"{line}\n")
+    done = run(FOLDER / "add-brokers.sh", "3", GANTRY_ETC=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert named in done.stderr
+    assert not (tmp_path / "broker-b.conf").exists()
+
+
 @pytest.mark.parametrize("count", ["", "0", "27", "two", "1; id"])
 def test_a_wrong_number_of_brokers_writes_nothing(tmp_path: Path, count: str) -> None:
     done = run(FOLDER / "add-brokers.sh", count, GANTRY_ETC=str(tmp_path))

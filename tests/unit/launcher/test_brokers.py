@@ -106,6 +106,23 @@ def test_two_brokers_never_have_one_name(options: Options) -> None:
         count_brokers(replace(options, brokers=2), {"ROCKETMQ_BROKER_NAME": "broker-b"})
 
 
+@pytest.mark.parametrize("more", [{"brokers": 2}, {"brokers": 1, "replicas": 3}])
+def test_brokers_never_write_the_same_files(options: Options, more: dict[str, int]) -> None:
+    several = replace(options, **more)
+    (options.home / "conf").mkdir()
+    conf = options.home / "conf" / "broker.conf"
+    conf.write_text("storePathRootDir=/store\nstorePathCommitLog=\n")
+    environ = {"ROCKETMQ_STORE_PATH_ROOT_DIR": "/store", "STORE_PATH": "/elsewhere"}
+    assert count_brokers(several, environ) == several.brokers
+    with pytest.raises(StartError, match="ROCKETMQ_ACCESS_LOG_PATH in the environment"):
+        count_brokers(several, {"ROCKETMQ_ACCESS_LOG_PATH": "/access.log"})
+    conf.write_text("storePathCommitLog = /log\n")
+    with pytest.raises(StartError, match=r"storePathCommitLog in .*broker\.conf") as caught:
+        count_brokers(several, {})
+    assert caught.value.exit_code == EXIT_USAGE
+    assert count_brokers(replace(options, brokers=1), {}) == 1
+
+
 def test_replicas_of_several_brokers_are_refused(options: Options) -> None:
     with pytest.raises(StartError, match="--replicas copies one broker"):
         count_brokers(replace(options, replicas=3), {})

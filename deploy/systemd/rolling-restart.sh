@@ -20,11 +20,16 @@ if [ "$#" = 0 ]; then
     sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
 fi
+# An EnvironmentFile of systemd is no shell script: & and $ are plain characters of a value.
 if [ -r "$etc/gantry.env" ]; then
-    set -a
-    # shellcheck source=/dev/null
-    . "$etc/gantry.env"
-    set +a
+    while IFS= read -r line || [ -n "$line" ]; do
+        [[ $line =~ ^[[:space:]]*(NAMESRV_ADDR|MQADMIN_TOOLS_FILE|ROCKETMQ_[A-Za-z0-9_]+)=(.*[^[:space:]])?[[:space:]]*$ ]] || continue
+        key=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
+        if [[ $value =~ ^\"(.*)\"$ || $value =~ ^\'(.*)\'$ ]]; then
+            value=${BASH_REMATCH[1]}
+        fi
+        export "$key=$value"
+    done <"$etc/gantry.env"
 fi
 
 # setting NAME KEY DEFAULT : the last value of a key in the settings of a broker.

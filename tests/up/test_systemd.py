@@ -147,6 +147,37 @@ def test_a_wrong_number_of_brokers_writes_nothing(tmp_path: Path, count: str) ->
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_rolling_restart_reads_the_environment_as_systemd_does(tmp_path: Path) -> None:
+    """The program in the place of Python prints its environment; the script then stops."""
+    (tmp_path / "broker-a.conf").write_text("brokerName=broker-a\n")
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nenv\nexit 3\n")
+    python.chmod(0o700)
+    (tmp_path / "gantry.env").write_text(
+        "# NAMESRV_ADDR=comment:1\n"
+        'NAMESRV_ADDR="one:9876;two:9876"\n'
+        f"ROCKETMQ_HOME=/a&touch {tmp_path}/executed\n"
+        f"MQADMIN_TOOLS_FILE='$(touch {tmp_path}/executed) $HOME'\n"
+        f"DATABASE_URL=postgres://g:p&touch {tmp_path}/executed\n"
+        "PATH=/nowhere\nROCKETMQ_LAST=without a line end"
+    )
+    done = run(
+        *(FOLDER / "rolling-restart.sh", "broker-a"),
+        GANTRY_ETC=str(tmp_path),
+        GANTRY_BIN=str(tmp_path),
+    )
+    assert done.returncode == 3, done.stderr
+    assert not (tmp_path / "executed").exists()
+    assert {
+        "NAMESRV_ADDR=one:9876;two:9876",
+        f"ROCKETMQ_HOME=/a&touch {tmp_path}/executed",
+        f"MQADMIN_TOOLS_FILE=$(touch {tmp_path}/executed) $HOME",
+        "ROCKETMQ_LAST=without a line end",
+        "PATH=/usr/bin:/bin",
+    } <= set(done.stdout.splitlines())
+    assert "DATABASE_URL" not in done.stdout
+
+
 def test_a_rolling_restart_names_its_arguments(tmp_path: Path) -> None:
     done = run(FOLDER / "rolling-restart.sh")
     assert done.returncode == 2

@@ -23,7 +23,7 @@ from core_broker.dledger.member import Member
 from core_broker.dledger.model import Role
 from core_broker.dledger.owner import Hooks, Standing
 from core_broker.dledger.peers import group_of
-from core_broker.errors import StoreReadOnly
+from core_broker.errors import StoreReadOnly, TruncationRefused
 from core_broker.ha.master import monotonic_ms
 from core_broker.ha.waiting_sends import Replicated, WaitingSends
 from core_broker.message.model import MessageInner
@@ -75,6 +75,7 @@ class DLedgerRoles:
         self._waits = WaitingSends()
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopping = False
 
     # -- life --
 
@@ -91,6 +92,8 @@ class DLedgerRoles:
 
     async def stop(self) -> None:
         """Leave the group; sends that wait are refused."""
+        self._is_stopping = True
+        self._wake.set()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -151,9 +154,16 @@ class DLedgerRoles:
 
     async def _truncate(self, position: int) -> None:
         # The services of the master that this broker was may still write.
-        await self._woken(lambda: self._acting is not None and self._acting.role is not Role.LEADER)
+        await self._woken(lambda: self._is_stopping or self._has_left)
+        if self._is_stopping:
+            # The role no longer follows the member. The leader asks again at the next start.
+            raise TruncationRefused(position, "the broker is stopping")
         ctx = self._ctx
         await truncate(ctx, self._parts.saver, position, ctx.store.gate.confirmed)
+
+    @property
+    def _has_left(self) -> bool:
+        return self._acting is not None and self._acting.role is not Role.LEADER
 
     def _leader_changed_ms(self) -> int:
         return self._changed_ms

@@ -1,5 +1,6 @@
 """A DLedger group of three brokers in this process."""
 
+import asyncio
 import errno
 import os
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ from core_broker.broker import Broker
 from core_broker.broker.dledger_roles import DLedgerRoles
 from core_broker.dledger.codes import DLedgerCode, DLedgerRequest
 from core_broker.dledger.messages import Response, TransferRequest, decode, encode
+from core_broker.errors import TruncationRefused
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import files
 from tests.support.cluster import free_broker_port
@@ -124,6 +126,19 @@ async def test_a_leader_with_a_failed_disk_leaves_the_group(
     assert "flushing" in master.readiness.report()["role"]
     disk.folder = None
     disk.close()
+
+
+async def test_a_truncation_does_not_wait_for_the_role_of_a_stopping_broker(
+    tmp_path: Path, start_broker: MakeBroker
+) -> None:
+    """A broker that stops as the master may hear of another leader before its port is closed."""
+    brokers = await start_group(tmp_path, start_broker)
+    master = await eventually(lambda: master_of(brokers))
+    assert master is not None
+    truncation = asyncio.create_task(roles_of(master)._truncate(0))
+    await master.stop()
+    with pytest.raises(TruncationRefused):
+        await asyncio.wait_for(truncation, 60)
 
 
 async def test_a_leader_without_space_hands_over(

@@ -142,7 +142,7 @@ class Execution:
                 self._means.hooks.flush()
                 self._node.answered(sent, response, monotonic_ms())
 
-            self._inputs.put(step)
+            self._inputs.put_answer(step)
 
         self._means.transport.ask(sent.target, sent.request, kind, answered)
 
@@ -156,7 +156,9 @@ class Execution:
             self._send_push(push, self._means.log.read(push.first, push.last))
         except EntriesGone as gone:
             log.info("member %s is behind: %s", push.target, gone)
-            asyncio.get_running_loop().call_soon(self._inputs.put, lambda: self._pushed(push, None))
+            asyncio.get_running_loop().call_soon(
+                self._inputs.put_answer, lambda: self._pushed(push, None)
+            )
         except ColdRead as cold:
             self._means.store.cold_reads.warm(cold, lambda error: self._warmed(push, error))
 
@@ -170,7 +172,7 @@ class Execution:
                 return
             self._pushed(push, None)
 
-        self._inputs.put(step)
+        self._inputs.put_answer(step)
 
     def _send_push(self, push: Push, entries: list[Entry]) -> None:
         group = self._means.group
@@ -180,7 +182,7 @@ class Execution:
         request.remote_id = push.target
 
         def answered(response: PushResponse | None) -> None:
-            self._inputs.put(lambda: self._pushed(push, response))
+            self._inputs.put_answer(lambda: self._pushed(push, response))
 
         self._means.transport.ask(push.target, request, PushResponse, answered)
 

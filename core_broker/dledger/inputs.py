@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Callable
 
-#: Waiting inputs, and bytes of the frames of waiting requests. Further inputs are dropped: peers
-#: repeat requests without an answer.
+#: Waiting inputs, and bytes of the frames of waiting requests. Further requests and ticks are
+#: dropped: peers repeat requests without an answer. Answers are taken in any case, as nothing
+#: repeats them: their number is that of the requests of this member that had no answer yet.
 INPUTS_MAX = 4096
 INPUTS_BYTES_MAX = 64 * 1024 * 1024
 
@@ -25,10 +26,19 @@ class Inputs:
 
     def put(self, step: Step, size: int = 0) -> None:
         """Take an input now, or after `resume`; `size` is that of the request's frame, bytes."""
+        is_full = len(self._waiting) >= INPUTS_MAX or self._bytes + size > INPUTS_BYTES_MAX
+        if self._is_held and is_full:
+            self.dropped += 1
+        else:
+            self._put(step, size)
+
+    def put_answer(self, step: Step) -> None:
+        """Take the outcome of an own request, now or after `resume`."""
+        self._put(step, 0)
+
+    def _put(self, step: Step, size: int) -> None:
         if not self._is_held:
             self._take(step)
-        elif len(self._waiting) >= INPUTS_MAX or self._bytes + size > INPUTS_BYTES_MAX:
-            self.dropped += 1
         else:
             self._waiting.append((step, size))
             self._bytes += size

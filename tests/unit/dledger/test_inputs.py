@@ -41,6 +41,19 @@ def test_the_queue_is_bounded_in_number() -> None:
     assert len(taker.taken) == INPUTS_MAX
 
 
+def test_answers_are_never_dropped() -> None:
+    taker = Taker()
+    taker.inputs.hold()
+    for _ in range(INPUTS_MAX):
+        taker.inputs.put(taker.named("request"))
+    taker.inputs.put_answer(taker.named("answer"))
+    assert taker.inputs.dropped == 0
+    taker.inputs.put(taker.named("request"))
+    assert taker.inputs.dropped == 1
+    taker.inputs.resume()
+    assert taker.taken == ["request"] * INPUTS_MAX + ["answer"]
+
+
 def test_the_queue_is_bounded_in_bytes() -> None:
     taker = Taker()
     taker.inputs.hold()

@@ -2,7 +2,7 @@
 
 A page of one topic lists consumer groups, a page of one group lists topics, and a page of a client
 lists both. For a reader whose permissions include some names only, answers come without the other
-names; totals of messages and clients stay, because deletions are decided by them.
+names; totals of messages, groups and clients stay: people decide by them.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from console.gateway.clients import AllClients, ConnectedClient, ProducerGroup
 from console.gateway.groups.changes import GroupImpact
 from console.gateway.groups.members import GroupClients
 from console.gateway.groups.metrics import GroupMetrics
-from console.gateway.groups.progress import GroupQueue
+from console.gateway.groups.progress import GroupOffsets, GroupQueue, Progress
 from console.gateway.groups.topic_groups import TopicGroup
 from console.gateway.kicks import KickPlan, QueueMove
 from console.gateway.messages.deliveries import GroupDelivery
@@ -88,7 +88,20 @@ def _(value: GroupClients, seen: NamesSeen) -> Any:
 
 @_without.register
 def _(value: TopicMetrics, seen: NamesSeen) -> Any:
-    return replace(value, lags={name: lag for name, lag in value.lags.items() if seen.group(name)})
+    lags = {name: lag for name, lag in value.lags.items() if seen.group(name)}
+    unseen = tuple(lag for name, lag in value.lags.items() if name not in lags)
+    return replace(value, lags=lags, unseen_lags=unseen)
+
+
+@_without.register
+def _(value: GroupOffsets, seen: NamesSeen) -> Any:
+    return GroupOffsets(seen.filtered(value.queues), seen.filtered(value.progress))
+
+
+@_without.register
+def _(value: Progress, seen: NamesSeen) -> Any:
+    topics = (name if seen.topic(name) else HIDDEN_NAME for name in value.topics)
+    return replace(value, topics=tuple(topics))
 
 
 @_without.register

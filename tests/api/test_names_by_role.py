@@ -245,6 +245,26 @@ def test_a_deletion_still_counts_the_clients_of_unseen_groups(names: Names) -> N
     assert api("delete", f"/topics/{names.topic}").status_code == 409
 
 
+def test_lag_and_counts_include_unseen_names(names: Names) -> None:
+    hidden_topic, hidden_group, _producer = names.hidden
+    every = Api(User.objects.create_user("viewer", password="x"))
+    some = Api(member("ida", "topics:read:pay-*", "groups:read:pay-*"))
+    whole, seen = (each.get(f"/groups/{names.group}")["progress"] for each in (every, some))
+    assert seen == {**whole, "topics": ["***", names.topic]}
+    assert whole["topics"] == [hidden_topic, names.topic]
+
+    def numbers(api: Api) -> dict[str, Any]:
+        [found] = api.get(f"/topics?q={names.topic}")["items"]
+        return found["numbers"]
+
+    poll(lambda: hidden_group in numbers(every)["groups"])
+    assert numbers(some)["groups"] == [names.group]
+    assert numbers(some)["worst_lag"] == numbers(every)["worst_lag"]
+    page = browser(User.objects.get(username="ida"))
+    text = content(page.get(f"{HOME}/topics/{names.topic}/consumers/"))
+    assert "1 more group that your permissions do not include." in text
+
+
 def test_a_reset_of_an_unseen_topic_stays_unseen(names: Names) -> None:
     user = member("dan", "offsets:write:pay-*", "groups:read:pay-*")
     listed = Api(user).get(f"/groups/{names.group}/offsets/resets")["items"]

@@ -25,7 +25,7 @@ from console.gateway.groups.changes import (
 )
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
-from console.gateway.groups.progress import progress_of, queue_progress, with_owners
+from console.gateway.groups.progress import group_offsets, with_owners
 from console.resources.api import ResourceList, ResourceOne
 
 SHOW = OpenApiParameter(
@@ -84,11 +84,11 @@ class GroupOne(ResourceOne):
     def get(self, request: Request, cluster: str, group: str) -> Response:
         """A group: offsets by queue, connected clients, settings on every broker."""
         settings = self.cluster.ask(group_settings, group)
-        queues = self.cluster.ask(queue_progress, group)
+        offsets = self.cluster.ask(group_offsets, group)
         clients = self.cluster.ask(group_clients, group)
-        held = with_owners(queues.value, self.cluster.ask(queue_owners, group).value)
-        failures = merge_failures(settings.failures, queues.failures, clients.failures)
-        progress = progress_of(held, ())
+        held = with_owners(offsets.value.queues, self.cluster.ask(queue_owners, group).value)
+        progress = offsets.value.progress
+        failures = merge_failures(settings.failures, offsets.failures, clients.failures)
         configs = [
             {
                 "broker": ref.name,
@@ -103,7 +103,7 @@ class GroupOne(ResourceOne):
             "configs": configs,
             "queues": serializers.GroupQueueSerializer(held, many=True).data,
             "clients": serializers.ClientSerializer(clients.value.clients, many=True).data,
-            "asked_at_ms": queues.asked_at_ms,
+            "asked_at_ms": offsets.asked_at_ms,
             "failures": [asdict(failure) for failure in failures],
         }
         return Response(body, headers={"ETag": f'"{etag_of(settings.value)}"'})

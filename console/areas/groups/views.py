@@ -17,7 +17,12 @@ from console.gateway.dead_letters.causes import newest_cause
 from console.gateway.dead_letters.summary import summary
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
-from console.gateway.groups.progress import GroupQueue, progress_of, queue_progress, with_owners
+from console.gateway.groups.progress import (
+    GroupQueue,
+    group_offsets,
+    queue_progress,
+    with_owners,
+)
 from console.resources import history
 from console.resources.models import Kind
 from console.resources.protection import is_protected
@@ -84,14 +89,14 @@ class GroupPage(GroupTab):
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
-        queues, queue_failures = self.ask_if_up(queue_progress, group)
+        offsets, offset_failures = self.ask_if_up(group_offsets, group)
         letters, letter_failures = self.ask_if_up(summary, group)
         why, _why_failures = self.ask_if_up(newest_cause, group) if letters else (None, ())
         return self.show_tab(
-            queue_failures,
+            offset_failures,
             letter_failures,
-            progress=progress_of(queues or (), ()),
-            topics=by_topic(queues or ()),
+            progress=offsets and offsets.progress,
+            topics=by_topic(offsets.queues if offsets else ()),
             letters=letters,
             why=why,
         )

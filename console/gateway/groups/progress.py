@@ -49,6 +49,14 @@ class GroupQueue:
         return self.topic.startswith(RETRY_PREFIX)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupOffsets:
+    """The queues of a group; the sums include queues of topics that the reader does not see."""
+
+    queues: tuple[GroupQueue, ...]
+    progress: Progress | None
+
+
 @question(fresh_for_ms=1_000)
 async def group_stats(
     session: ClusterSession, group: str
@@ -73,6 +81,13 @@ async def queue_progress(session: ClusterSession, group: str) -> Partial[tuple[G
     ]
     queues.sort(key=lambda q: (q.retry, q.topic, q.broker, q.queue_id))
     return Partial(tuple(queues), answer.failures)
+
+
+@question(fresh_for_ms=1_000)
+async def group_offsets(session: ClusterSession, group: str) -> Partial[GroupOffsets]:
+    """The group's offsets in all its queues, with the sums."""
+    answer = await session.ask(queue_progress, group)
+    return Partial(GroupOffsets(answer.value, progress_of(answer.value, ())), answer.failures)
 
 
 def group_queues(broker: str, stats: ConsumeStats) -> list[GroupQueue]:

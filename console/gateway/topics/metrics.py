@@ -23,6 +23,7 @@ GROUPS_ASKED_MAX = 10
 class TopicMetrics:
     """Metrics of a topic. `lags` maps its groups to their lag, messages; None means unknown.
 
+    `unseen_lags` are the lags of groups whose names the reader does not see.
     Rates are averages of the last minute, msg/s; None before the first count.
     """
 
@@ -32,6 +33,7 @@ class TopicMetrics:
     in_rate: float | None
     out_rate: float | None = None
     lags: Mapping[str, int | None] = field(default_factory=dict)
+    unseen_lags: tuple[int | None, ...] = ()
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -39,17 +41,20 @@ class TopicMetrics:
 
     @property
     def group_count(self) -> int:
-        return len(self.lags)
+        return len(self.lags) + len(self.unseen_lags)
 
     @property
     def worst_group(self) -> str | None:
-        """The group with the highest lag."""
-        known = [(-lag, group) for group, lag in self.lags.items() if lag is not None]
-        return min(known)[1] if known else None
+        """The group with the highest lag; None also when the reader does not see its name."""
+        worst = self.worst_lag
+        if worst is None:
+            return None
+        return min((group for group, lag in self.lags.items() if lag == worst), default=None)
 
     @property
     def worst_lag(self) -> int | None:
-        return max((lag for lag in self.lags.values() if lag is not None), default=None)
+        lags = (*self.lags.values(), *self.unseen_lags)
+        return max((lag for lag in lags if lag is not None), default=None)
 
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from console.gateway.groups.changes import GroupImpact
+from console.gateway.groups.progress import Progress
 from console.gateway.kicks import QueueMove
 from console.gateway.messages.deliveries import Delivery, GroupDelivery
 from console.gateway.names_seen import HIDDEN_NAME, NamesSeen
@@ -67,6 +68,12 @@ def test_totals_stay_where_names_go() -> None:
     assert shown.clients == impact.clients == 3
     assert shown.online_groups == (("pay-a", 1), (HIDDEN_NAME, 2))
     assert (shown.lag, shown.numbers.groups) == (8, ("pay-a",))
+    numbers = shown.numbers
+    assert (numbers.group_count, numbers.worst_lag, numbers.worst_group) == (2, 7, None)
+    own = SEEN.filtered(TopicMetrics(5, 5, None, None, lags={"pay-a": 8, "closed": 7}))
+    assert (own.worst_lag, own.worst_group) == (8, "pay-a")
+    progress = Progress(7, 0, None, None, ("closed", "pay-a"))
+    assert SEEN.filtered(progress) == replace(progress, topics=(HIDDEN_NAME, "pay-a"))
     group = GroupImpact(("b",), 1, ("pay-a", "closed"), 9, 0, 0)
     assert SEEN.filtered(group) == replace(group, topics=("pay-a",))
     move = QueueMove("pay-a", "closed", "b", 0, None)

@@ -51,7 +51,7 @@ def static_file(name: str) -> StaticFile | None:
     found = finders.find(name)
     if not isinstance(found, str) or not Path(found).is_file():
         return None
-    _FILES[name] = _read(name, found)
+    _FILES[name] = packed_file(Path(found))
     return _FILES[name]
 
 
@@ -63,9 +63,10 @@ def content_type_of(name: str) -> str:
     return content_type
 
 
-def _read(name: str, found: str) -> StaticFile:
-    body = Path(found).read_bytes()
-    content_type = content_type_of(name)
+def packed_file(path: Path) -> StaticFile:
+    """Read a file, and compress the file if its type compresses well."""
+    body = path.read_bytes()
+    content_type = content_type_of(path.name)
     packed = None
     if len(body) >= COMPRESS_BYTES_MIN and content_type.startswith(COMPRESSIBLE):
         packed = gzip.compress(body, compresslevel=6, mtime=0)

@@ -1,5 +1,7 @@
 """The documentation site below /docs/: files of the folder alone, or the way to another address."""
 
+import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,23 @@ def test_a_page_needs_no_sign_in_and_has_the_content_policy(client: Client, site
     assert client.get("/docs/zh/index.html", headers=since).status_code == 304
     assert client.head("/docs/index.html").status_code == 200
     assert client.post("/docs/index.html").status_code in {403, 405}
+
+
+def test_a_file_is_compressed_and_sent_once_until_it_changes(client: Client, site: Path) -> None:
+    index = site / "search_index.json"
+    index.write_text("words " * 1_000)
+    plain = client.get("/docs/search_index.json")
+    packed = client.get("/docs/search_index.json", headers={"Accept-Encoding": "gzip, br"})
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content == index.read_bytes()
+    assert "Content-Encoding" not in plain.headers
+    assert "Accept-Encoding" in plain.headers["Vary"]
+    assert "max-age" in plain.headers["Cache-Control"]
+    known = {"If-None-Match": plain.headers["ETag"]}
+    assert client.get("/docs/search_index.json", headers=known).status_code == 304
+    index.write_text("other words")
+    os.utime(index, ns=(0, 1))
+    assert client.get("/docs/search_index.json", headers=known).content == b"other words"
 
 
 @pytest.mark.parametrize(

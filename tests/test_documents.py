@@ -182,7 +182,9 @@ def test_every_documented_command_of_mqstore_has_its_options() -> None:
 
 def problem_of(group: click.Command, command: click.Command, words: list[str]) -> str:
     """Return what click says against the options among the words; "" when the options exist."""
-    with click.Context(group) as parent, click.Context(command, parent) as context:
+    # Without the group's names of the help option, click would remember others for the command.
+    parent = click.Context(group, **group.context_settings)
+    with parent, click.Context(command, parent) as context:
         try:
             command.make_parser(context).parse_args(list(words))
         except click.UsageError as problem:

@@ -135,7 +135,8 @@ def commands_page() -> str:
 
 def command(title: str, found: click.Command, summary: str, group: click.Command) -> str:
     """Return the section of one command: summary, usage, options."""
-    with click.Context(group) as parent, click.Context(found, parent, title) as context:
+    parent = click.Context(group, **group.context_settings)
+    with parent, click.Context(found, parent, title) as context:
         usage = " ".join(found.collect_usage_pieces(context))
         text = summary or (found.help or "").strip().partition("\n\n")[0]
     options = options_table(found, is_common=False)

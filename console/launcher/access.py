@@ -112,7 +112,7 @@ class Access:
         return {**self.broker_env(environ), **self._peer_env(environ, switches)}
 
     def _peer_env(self, environ: Mapping[str, str], switches: Iterable[str]) -> dict[str, str]:
-        """Settings by which replicas and controllers know each other: one certificate."""
+        """Settings of the certificate that replicas and controllers share."""
         folder = self.home / "conf" / "tls"
         files = {
             "ROCKETMQ_TLS_SERVER_TRUST_CERT_PATH": str(folder / "replica.pem"),

@@ -16,7 +16,7 @@ def below_home(file: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerKeys:
-    """Base class beside another one: it has no slots, which only one base can have."""
+    """Settings of controllers. No slots: Python allows slots in one base class only."""
 
     __slots__ = ()
 

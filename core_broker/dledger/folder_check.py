@@ -1,11 +1,11 @@
-"""Refuses settings that would hide messages which a store folder has.
+"""Refuses settings that would hide messages of a store folder.
 
     storePathRootDir/commitlog        records, without enableDLegerCommitLog
     storePathRootDir/dledger-n0/data  entries of the member n0, with enableDLegerCommitLog
 
 A broker reads one of them. RocketMQ's DLedgerCommitLog also reads the records of an older
 `commitlog`: it ends that log with a blank record, begins the entries behind it, and keeps the
-entries until all records have expired. That mode is not available here, so such a store is refused.
+entries until all records have expired. Gantry does not have that mode, and refuses such a store.
 """
 
 from collections.abc import Iterator

@@ -210,8 +210,8 @@ class Following:
     def _prove(self, request: PushRequest) -> None:
         """End the time as a new member when the log has all that the leader had at first.
 
-        The first comparison names the last entry of the leader. An entry that this member had
-        acknowledged before it lost its disk was in that log: its leader, or a later one, has it.
+        The first comparison names the last entry of the leader. A leader has every committed
+        entry, also those that this member acknowledged before the loss of its disk.
         """
         if request.type is PushKind.COMPARE and request.entries:
             self._leader_end = max(self._leader_end, request.entries[0].index)

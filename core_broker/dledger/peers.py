@@ -22,7 +22,7 @@ class Group:
     #: The number in the own id; the broker id of a follower is one more.
     number: int
     members: Mapping[str, PeerAddress]
-    #: The members that lead if they can; none for any.
+    #: preferredLeaderId: members to which another leader hands over; empty without a preference.
     preferred: tuple[str, ...] = ()
 
     @property

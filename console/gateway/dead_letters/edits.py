@@ -64,7 +64,7 @@ def checked(edit: Edit) -> Edit:
         )
     for name in (*dict(edit.properties), *edit.removed):
         _check_text(_("name of a property"), name, PROPERTIES_BYTES_MAX // 128)
-        # Masks follow the original topic, so nobody may name another one.
+        # The original topic selects the masking rules: an edit must not change the topic.
         if not name or name in names.RESERVED_PROPERTIES or name in ORIGIN_PROPERTIES:
             raise Unusable(
                 format_lazy(

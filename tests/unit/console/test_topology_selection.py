@@ -17,6 +17,8 @@ from console.areas.topology.selection import (
     select,
     with_rates,
 )
+from console.areas.topology.templatetags.topology import topology_lines
+from console.areas.topology.views import line_context
 from console.gateway.topology.building import TopicMeasures, topology_of
 from console.gateway.topology.model import NODE_KINDS
 from tests.unit.console.topologies import shop, wide
@@ -134,6 +136,15 @@ def test_boxes_do_not_overlap_and_lines_end_at_boxes() -> None:
     assert all(0 <= box.y <= drawing.height - NODE_HEIGHT for box in drawing.boxes)
     assert all(line.left.x < line.right.x for line in drawing.lines)
     assert len({box.id for box in drawing.boxes}) == len(drawing.boxes)
+
+
+def test_no_line_crosses_a_label() -> None:
+    drawing = draw(select(SHOP, View(with_retry=True)))
+    text = topology_lines([line_context(line) for line in drawing.lines])
+    labels = text.index("<text")
+    assert text.count("<path", 0, labels) == len(drawing.lines)
+    assert text.count("<text", labels) > 1
+    assert "<path" not in text[labels:]
 
 
 def test_the_layout_stays_while_rates_change() -> None:

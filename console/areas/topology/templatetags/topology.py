@@ -16,9 +16,10 @@ from console.gateway.topology.model import Edge, Node
 register = template.Library()
 
 LINE = (
-    '<g class="edge edge-{} line-{}{}" data-ends="{} {}" data-edge="{}">'
-    '<path d="{}" stroke-width="{}"><title>{}</title></path>{}</g>'
+    '<g class="edge line-{}{}" data-ends="{} {}" data-edge="{}">'
+    '<path d="{}" stroke-width="{}"><title>{}</title></path></g>'
 )
+LABEL = '<text class="edge-label label-{}" data-ends="{} {}" x="{}" y="{}">{}</text>'
 
 
 BOX = (
@@ -40,11 +41,13 @@ def topology_object(node: Node, links: Mapping[str, str]) -> dict[str, Any]:
 
 @register.simple_tag
 def topology_lines(lines: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Render the lines of a drawing.
+    """Render the lines of a drawing, then their labels: no line crosses a label.
 
     In Python: template variables cost 15 of 81 ms with 5,000 topics and groups.
     """
-    return format_html_join("", LINE, (_parts(**line) for line in lines))
+    known = list(lines)
+    labels = (_label_parts(each["line"], each["label"]) for each in known if each["label"])
+    return format_html_join("", LINE, map(_line_parts, known)) + format_html_join("", LABEL, labels)
 
 
 @register.simple_tag(takes_context=True)
@@ -84,20 +87,22 @@ def _box(box: Box, links: Mapping[str, str], focus: str, query: str) -> SafeStri
     )
 
 
-def _parts(line: Line, label: str, title: str) -> tuple[Any, ...]:
-    edge, (x, y) = line.edge, line.label_at
+def _line_parts(each: Mapping[str, Any]) -> tuple[Any, ...]:
+    line: Line = each["line"]
     return (
-        edge.kind,
         line.tone,
-        " line-stale" if edge.stale else "",
+        " line-stale" if line.edge.stale else "",
         line.left.id,
         line.right.id,
-        edge.key,
+        line.edge.key,
         line.path,
         line.width,
-        title,
-        format_html('<text x="{}" y="{}">{}</text>', x, y, label) if label else "",
+        each["title"],
     )
+
+
+def _label_parts(line: Line, label: str) -> tuple[Any, ...]:
+    return (line.edge.kind, line.left.id, line.right.id, *line.label_at, label)
 
 
 @register.filter

@@ -14,7 +14,7 @@ from console.audit.models import AuditRow
 from console.gateway import now_ms
 from console.metrics import REGISTRY
 from console.services.alarms import rules
-from console.services.alarms.models import AlarmRule, Delivery, Episode, Receiver
+from console.services.alarms.models import AlarmRule, Delivery, Episode, Notified, Receiver
 from tests.api.conftest import Api, browser
 from tests.api.test_roles import member
 from tests.support.cluster import Cluster
@@ -325,6 +325,21 @@ def test_pages_change_rules_silences_and_receivers(page: Client, hook: Hook) -> 
     assert not Receiver.objects.exists()
     for path in ("deliveries", "rules", "receivers", "silences", "receivers/create"):
         assert page.get(f"{HOME}/{path}/").status_code == 200
+
+
+def test_the_list_says_who_was_notified(page: Client) -> None:
+    told = firing("told")
+    firing("silent")
+    sent = Delivery.objects.create(
+        receiver_name="on duty", rule_name="x", cluster="local", severity="critical",
+        event="firing", created_ms=1, due_ms=1, state="sent",
+    )  # fmt: skip
+    Notified.objects.create(delivery=sent, episode=told, event="firing")
+    _head, *rows = page.get(f"{HOME}/").content.decode().split("<tr data-alarm=")
+    assert len(rows) == 2
+    for row in rows:
+        assert ("notified: on duty" in row) == (">told<" in row)
+        assert ("nobody was notified" in row) == (">silent<" in row)
 
 
 def test_texts_are_in_the_readers_language(page: Client) -> None:

@@ -127,6 +127,20 @@ def receivers_of(episode: Episode) -> list[str]:
     return list(sent.order_by("pk").values_list("receiver_name", flat=True))
 
 
+def receivers_by_episode(rows: Sequence[Row]) -> dict[int, list[str]]:
+    """Return `receivers_of` for the fired episodes of a list, with one query."""
+    names: dict[int, list[str]] = {
+        row.episode.pk: [] for row in rows if row.episode.fired_ms is not None
+    }
+    sent = Delivery.objects.filter(
+        notified__episode__in=list(names), notified__event=Event.FIRING, state=DeliveryState.SENT
+    )
+    pairs = sent.order_by("pk").values_list("notified__episode", "receiver_name")
+    for episode, name in pairs:
+        names[episode].append(name)
+    return names
+
+
 def episode_numbered(cluster: str, number: int) -> Episode:
     episodes = Episode.objects.filter(cluster=cluster, pk=number).select_related("rule")
     found = episodes.first()

@@ -42,6 +42,7 @@ class AlarmsPage(ClusterPage):
         default = "-resolved_ms" if state == "resolved" else "severity"
         query = TableQuery.read(request.GET, episodes.COLUMNS, default=default)
         found = query.matching(row for row in rows if state in ("", row.shown))
+        page = query.page(found)
         chips = [
             (name, title, sum(row.shown == name for row in opened))
             for name, title in episodes.SHOWN.items()
@@ -50,7 +51,8 @@ class AlarmsPage(ClusterPage):
         return self.show(
             title=_("Alarms"),
             tab="list",
-            page=query.page(found),
+            page=page,
+            receivers=episodes.receivers_by_episode(page.rows),
             state=state,
             chips=chips,
             open_count=len(opened),

@@ -49,5 +49,11 @@ def notified(episode: Episode) -> str:
     return ", ".join(episodes.receivers_of(episode))
 
 
+@register.filter
+def names_of(receivers: Mapping[int, list[str]], episode: Episode) -> str:
+    """Return the names of the receivers of one alarm of a list, separated by commas."""
+    return ", ".join(receivers.get(episode.pk, []))
+
+
 register.filter("alarm_kind", lambda value: KINDS.get(value, value))
 register.filter("alarm_state", lambda value: episodes.SHOWN[value])

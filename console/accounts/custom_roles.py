@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import AnonymousUser, User
 from django.db import IntegrityError, transaction
+from django.db.models import Count
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.accounts.models import CustomRole
-from console.frame.access import Held, held_by, layers_of
+from console.accounts.models import CustomRole, Profile
+from console.frame.access import Held, Role, held_by, layers_of
 from console.frame.permissions import Action, Permission, Target, not_covered
 from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
 
@@ -111,6 +112,12 @@ def check_not_above(by: Caller, user: User) -> None:
     Otherwise a new password or a role would give the caller the rights of the account.
     """
     check_held(by, [each.permission for each in held_by(user)])
+
+
+def users_of_built_in() -> dict[str, int]:
+    """Return the number of accounts of each built-in role."""
+    counts = Profile.objects.order_by().values_list("role").annotate(Count("pk"))
+    return dict.fromkeys(Role.values, 0) | dict(counts)
 
 
 def who_may(action: Action, target: Target) -> list[Holder]:

@@ -77,6 +77,7 @@ class RoleListPage(Page):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         form = WhoForm(request.GET if "resource" in request.GET else None)
+        users_of = custom_roles.users_of_built_in()
         holders = None
         if form.is_bound and form.is_valid():
             action = Action(form.cleaned_data["action"])
@@ -84,7 +85,7 @@ class RoleListPage(Page):
         return self.show(
             title=_("Roles"),
             crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(_("Roles"))],
-            built_in=list(Role),
+            built_in=[(role, users_of[role]) for role in Role],
             custom=CustomRole.objects.prefetch_related("profiles").order_by("name"),
             form=form,
             holders=holders,

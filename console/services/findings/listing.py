@@ -122,8 +122,11 @@ def link_of(cluster: str, finding: Finding) -> str:
 
 
 def evidence_of(finding: Finding) -> list[tuple[str, str]]:
-    """Return the evidence as texts; lists and tables as JSON."""
-    return [
-        (name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        for name, value in finding.values.items()
-    ]
+    """Return the evidence as texts: names with commas, other lists and tables as JSON."""
+    return [(name, _shown(value)) for name, value in finding.values.items()]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -46,7 +46,7 @@ def auto_create(evidence: Evidence) -> Results:
             Severity.ADVICE,
             Target("setting", AUTO_CREATE),
             format_lazy(
-                _("{brokers} create a topic for the first send to an unknown name."),
+                _("The first send to an unknown name creates a topic on {brokers}."),
                 brokers=listing(on),
             ),
             _("In production, set autoCreateTopicEnable to false and create topics on purpose."),

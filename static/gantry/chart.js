@@ -5,6 +5,8 @@
 // scale, and `data-step-s`: with 60 s or more between points, times include the day.
 (() => {
   const LEGEND_PX = 54;
+  const LABEL_HALF_PX = 28; // of the time below the last point
+  const LONG_LABEL_HALF_PX = 36;
   const SPAN_S_MIN = 120; // a shorter span would exaggerate noise
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -46,7 +48,7 @@
       height: box.clientHeight - LEGEND_PX,
       cursor: { points: { size: 6 } },
       tzDate: inZone,
-      padding: [null, box.dataset.stepS ? 36 : null, null, null],
+      padding: [null, box.dataset.stepS ? LONG_LABEL_HALF_PX : LABEL_HALF_PX, null, null],
       scales: {
         x: { range: (_plot, low, high) => [Math.min(low, high - SPAN_S_MIN), high] },
         y: { range: (_plot, _low, high) => [0, top || Math.max(1, high * 1.15)] },

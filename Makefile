@@ -98,7 +98,7 @@ manifests: $(READY) ## render deploy/kubernetes from the Helm chart
 
 screenshots: $(READY) ## the console's main pages in both themes, for docs/images (ARGS="--review FOLDER" for a review)
 	@tools/setup.sh browser
-	$(PY) tools/screenshots.py $(ARGS)
+	$(PY) -m tools.screenshots $(ARGS)
 
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock

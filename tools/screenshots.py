@@ -1,106 +1,51 @@
 """`make screenshots`: the console's main pages in both themes, for docs/images.
 
-The script runs the demo shop in a temporary folder on free ports, with consumer retries after one
-second. After SHOP_SECONDS of traffic the script runs the trace job once and visits the pages in a
-Chromium with empty profiles.
+The script runs the demo shop in a temporary folder on free ports, fills it, see
+`tools.screenshot_demo`, and visits the pages of `tools.screenshot_pages` in a Chromium: one
+sign-in, one context per language, TABS pages at a time.
 
 `make screenshots ARGS="--review FOLDER"` takes the pictures of a review instead: all REVIEW_PAGES
-and a journey in the WIDTHS, both themes and both languages, whole pages. The command prints the
-pages that are wider than the window, and the texts that are cut off, or English in the Chinese
-pages.
+in the WIDTHS, both themes and both languages, whole pages. The command prints the pages that are
+wider than the window, and the texts that are cut off, or English in the Chinese pages.
 """
 
-import os
-import re
+import asyncio
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import click
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Error as BrowserError
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+from tools.screenshot_demo import CLUSTER, PASSWORD, ROOT, demo, fill, webhook
+from tools.screenshot_pages import FORMS, OBJECTS, PAGES, REVIEW_PAGES
+
 IMAGES: Final = ROOT / "docs" / "images"
-PASSWORD: Final = "screenshots need no secret"  # noqa: S105 - of a Gantry that lives for minutes
-SIZE: Final = ViewportSize(width=1360, height=850)
 Theme = Literal["light", "dark"]
 THEMES: Final[tuple[Theme, Theme]] = ("light", "dark")
-READY_SECONDS_MAX: Final = 240
-#: Seconds of traffic before the first picture: enough for dead letters and lines in the charts.
-SHOP_SECONDS: Final = 100
-JOB_SECONDS_MAX: Final = 900
-RETRIES: Final = "1s 2s 3s " + " ".join(["5s"] * 15)
-
-#: Picture name and path of the page below the cluster.
-PAGES: Final = {
-    "overview": "",
-    "history": "?range=15m",
-    "findings": "findings/",
-    "alarms": "alarms/",
-    "alarm-rules": "alarms/rules/",
-    "topology": "topology/",
-    "topics": "topics/",
-    "topic": "topics/orders/",
-    "groups": "groups/",
-    "group": "groups/accounting/",
-    "messages": "messages/?topic=orders",
-    "dead-letters": "dlq/accounting/",
-    "offsets": "groups/accounting/offsets/",
-    "delayed": "delayed/",
-    "half-messages": "half-messages/",
-    "definitions": "definitions/",
-    "replicas": "replicas/broker-a/?range=10m",
-    "analytics": "analytics/",
-}
-#: Further pages of a review.
-REVIEW_PAGES: Final = {
-    **PAGES,
-    "topic-messages": "topics/orders/messages/",
-    "topic-queues": "topics/orders/queues/",
-    "topic-consumers": "topics/orders/consumers/",
-    "topic-configuration": "topics/orders/configuration/",
-    "topic-permissions": "topics/orders/permissions/",
-    "topic-create": "create-topic/",
-    "group-queues": "groups/accounting/queues/",
-    "group-consumers": "groups/accounting/consumers/",
-    "group-configuration": "groups/accounting/configuration/",
-    "clients": "clients/",
-    "producers": "producers/",
-    "brokers": "brokers/",
-    "broker": "brokers/broker-a/",
-    "broker-settings": "broker-settings/",
-    "name-servers": "name-servers/",
-    "alarm-receivers": "alarms/receivers/",
-    "alarm-silences": "alarms/silences/",
-    "alarm-deliveries": "alarms/deliveries/",
-    "rule-create": "alarms/rules/create/",
-    "receiver-create": "alarms/receivers/create/",
-    "send": "messages/send/",
-    "tail": "messages/tail/",
-    "jobs": "jobs/",
-    "search": "search/",
-    "graph": "analytics/graph/",
-    "slow": "analytics/slow/",
-    "roles": "/accounts/roles/",
-    "role-create": "/accounts/roles/create/",
-    "users": "/accounts/users/",
-    "security": "/accounts/security/",
-    "tokens": "/accounts/tokens/",
-    "audit": "/audit/",
-    "clusters": "/",
-    "api": "/api/docs/",
-}
-WIDTHS: Final = (1280, 1440, 390)
 LANGUAGES: Final = ("en", "zh-hans")
+#: Widths of a review, and size of a picture in docs/images, pixels.
+WIDTHS: Final = (1280, 1440, 390)
+WIDTH: Final = 1360
+HEIGHT: Final = 850
+#: Maximum height of a picture of a review, pixels: lists of settings are longer.
+HEIGHT_MAX: Final = 4_000
+#: Pages at the same time: while one waits for its charts, another one is drawn.
+TABS: Final = 4
+#: Maximum time until a page stops loading, and time to draw afterwards, ms.
+IDLE_MS_MAX: Final = 5_000
+DRAWN_MS: Final = 400
+#: Parts that still load: the live state of the overview, requests of htmx.
+LOADING: Final = (
+    '#live-state[data-state="still"], #live-state[data-state="connecting"], .htmx-request'
+)
 #: Elements whose text does not fit, and, in Chinese pages, texts of several English words that are
 #: no data: code, inputs and elements with `translate="no"` are data.
 FAULTS: Final = """() => {
@@ -121,16 +66,31 @@ FAULTS: Final = """() => {
   }
   return {wide, cut, english: document.documentElement.lang.startsWith("zh") ? texts : []};
 }"""
-JOURNEY: Final = "journey"
-ROLES: Final = "roles"
-#: Time for the charts of a page, ms.
-DRAWN_MS: Final = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which pictures to take, and where to."""
+
+    folder: Path
+    pages: Mapping[str, str]
+    widths: tuple[int, ...]
+    themes: tuple[Theme, ...]
+    languages: tuple[str, ...]
+    is_review: bool
+    #: Lines about pages, printed at the end.
+    faults: list[str] = field(default_factory=list)
+
+    def file(self, name: str, width: int, theme: Theme, language: str) -> Path:
+        """The file of a picture."""
+        about = f"{width}-{theme}-{language}" if self.is_review else theme
+        return self.folder / f"{name}-{about}.png"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--review", type=click.Path(path_type=Path), help="Pictures of a review, here.")
 @click.option("--url", default="", help="A running demo, with the password of this script.")
-@click.option("--only", default="", help="Only pages whose name has this text.")
+@click.option("--only", default="", help="Only pages whose name has one of these texts: a,b.")
 @click.option("--width", type=int, multiple=True, default=WIDTHS, help="Of a review.")
 @click.option("--theme", multiple=True, default=THEMES, help="Of a review.")
 @click.option("--language", multiple=True, default=LANGUAGES, help="Of a review.")
@@ -139,143 +99,140 @@ def main(review: Path | None, url: str, only: str, **sizes: tuple[Any, ...]) -> 
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         sys.exit("There is no Chromium on the path; tools/setup.sh browser installs one.")
-    with nullcontext(url) if url else demo() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        if not url:
-            read_traces(browser, address)
-        if review is None:
-            take_main(browser, address, only)
-        else:
-            take_review(browser, address, review, only, **sizes)
-        browser.close()
+    pages = {
+        name: path
+        for name, path in (REVIEW_PAGES if review else PAGES).items()
+        if any(part in name for part in only.split(","))
+    }
+    if review is None:
+        plan = Plan(IMAGES, pages, (WIDTH,), THEMES, LANGUAGES[:1], is_review=False)
+    else:
+        of_review = sizes["width"], sizes["theme"], sizes["language"]
+        plan = Plan(review, pages, *of_review, is_review=True)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as running:
+        receiver = "" if url else running.enter_context(webhook())
+        address = url or running.enter_context(demo())
+        asyncio.run(take(chromium, address, plan, receiver))
+    for line in sorted(plan.faults):
+        click.echo(line)
 
 
-def take_main(browser: Browser, url: str, only: str) -> None:
-    """The main pages, and a journey, in both themes."""
-    IMAGES.mkdir(exist_ok=True)
-    for theme in THEMES:
-        page = signed_in(browser, url, theme)
-        for name, path in PAGES.items():
-            if only in name:
-                page.goto(address_of(url, path))
-                save(page, IMAGES / f"{name}-{theme}.png")
-        if only in ROLES:
-            page.goto(f"{url}/accounts/roles/")
-            save(page, IMAGES / f"{ROLES}-{theme}.png")
-        if only in JOURNEY:
-            open_journey(page, url)
-            save(page, IMAGES / f"{JOURNEY}-{theme}.png")
-        page.context.close()
+async def take(chromium: str, url: str, plan: Plan, receiver: str) -> None:
+    """Sign in, fill a new demo with `receiver`, the webhook, and take the pictures of the plan."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = await signed_in(browser, url)
+        if receiver:
+            await fill(page, receiver)
+        begun = time.monotonic()
+        addresses = await addresses_of(page, url, plan)
+        contexts = await contexts_of(page.context, url, plan.languages)
+        # The tabs share the iterator: each takes the next page.
+        loads = iter(list(product(plan.languages, addresses.items())))
+        async with asyncio.TaskGroup() as tabs:
+            for _number in range(TABS):
+                tabs.create_task(visit(loads, contexts, plan))
+        await browser.close()
+    count = len(addresses) * len(plan.languages) * len(plan.widths) * len(plan.themes)
+    click.echo(f"{count} pictures in {time.monotonic() - begun:.0f} s")
 
 
-def take_review(
-    browser: Browser,
-    url: str,
-    folder: Path,
-    only: str,
-    width: tuple[int, ...],
-    theme: tuple[Theme, ...],
-    language: tuple[str, ...],
-) -> None:
-    """All pages in the widths, themes and languages; prints the faults of each picture."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for color in theme:
-        page = signed_in(browser, url, color)
-        addresses = {name: address_of(url, path) for name, path in REVIEW_PAGES.items()}
-        if only in JOURNEY:
-            open_journey(page, url)
-            addresses[JOURNEY] = page.url
-        for spoken, (name, address), pixels in product(language, addresses.items(), width):
-            if only not in name:
-                continue
-            page.context.add_cookies([{"name": "gantry_language", "value": spoken, "url": url}])
-            page.set_viewport_size({"width": pixels, "height": SIZE["height"]})
-            page.goto(address)
-            save(page, folder / f"{name}-{pixels}-{color}-{spoken}.png", full_page=True)
-            if found := {kind: fault for kind, fault in page.evaluate(FAULTS).items() if fault}:
-                click.echo(f"{name} {pixels} {color} {spoken}: {found}")
-        page.context.close()
+Load = tuple[str, tuple[str, str]]
 
 
-def address_of(url: str, path: str) -> str:
-    """The address of a page of the cluster, or of the console for a path from the root."""
-    return f"{url}{path}" if path.startswith("/") else f"{url}/clusters/local/{path}"
-
-
-def open_journey(page: Page, url: str) -> None:
-    """Follow the links to the journey of a dead letter."""
-    page.goto(f"{url}/clusters/local/dlq/accounting/")
-    page.locator("tbody a[href*='/dlq/accounting/']").first.click()
-    page.locator("main a[href*='/traces/']").first.click()
-
-
-@contextmanager
-def demo() -> Iterator[str]:
-    """Run the demo with SHOP_SECONDS of traffic and yield the address of the console."""
-    with tempfile.TemporaryDirectory() as home:
-        ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
-        process = subprocess.Popen(
-            [sys.executable, "manage.py", "demo", "--replicas", "3", "--home", home, *ports],
-            cwd=ROOT,
-            env={
-                **os.environ,
-                "GANTRY_ADMIN_PASSWORD": PASSWORD,
-                "ROCKETMQ_MESSAGE_DELAY_LEVEL": RETRIES,
-                "CONSOLE_INGEST_MINUTES": "0",
-            },
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+async def visit(loads: Iterator[Load], contexts: Mapping[str, BrowserContext], plan: Plan) -> None:
+    """Take the pictures of one page after the other. A page that fails is a fault of the plan."""
+    for language, (name, address) in loads:
+        page = await contexts[language].new_page()
         try:
-            url = _ready(process)
-            time.sleep(SHOP_SECONDS)
-            yield url
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
+            await page.set_viewport_size({"width": plan.widths[0], "height": HEIGHT})
+            await page.emulate_media(color_scheme=plan.themes[0], reduced_motion="reduce")
+            await page.goto(address)
+            if name in FORMS:
+                selector, text, button = FORMS[name]
+                await page.locator(selector).fill(text)
+                await page.locator(button).click()
+            await settle(page)
+            for width in plan.widths:
+                await take_one(page, plan, name, language, width)
+        except BrowserError as error:
+            plan.faults.append(f"{name} {language} failed: {error.message}")
+        await page.close()
 
 
-def _ready(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    until = time.monotonic() + READY_SECONDS_MAX
-    for line in process.stdout:
-        if found := re.search(r"Gantry is ready: (http://\S+)", line):
-            # The thread drains the later output: a full pipe would block the demo.
-            threading.Thread(target=process.stdout.read, daemon=True).start()
-            return found[1].rstrip("/")
-        if time.monotonic() > until:
-            break
-    raise SystemExit("The demo did not become ready.")
+async def take_one(page: Page, plan: Plan, name: str, language: str, width: int) -> None:
+    """Take the pictures of an open page in one width. Pages follow a new size of the window, and a
+    new theme of the system, without a reload."""
+    await page.set_viewport_size({"width": width, "height": HEIGHT})
+    area = {"x": 0, "y": 0, "width": width, "height": HEIGHT_MAX if plan.is_review else HEIGHT}
+    for theme in plan.themes:
+        await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        await page.wait_for_timeout(DRAWN_MS)
+        file = plan.file(name, width, theme, language)
+        await page.screenshot(path=file, full_page=plan.is_review, clip=area)  # type: ignore[arg-type]
+    for kind, about in (await page.evaluate(FAULTS)).items() if plan.is_review else ():
+        if about:
+            plan.faults.append(f"{name} {width} {language} {kind}: {about}")
 
 
-def read_traces(browser: Browser, url: str) -> None:
-    """Run the trace job to its end: the analytics page needs data."""
-    page = signed_in(browser, url, "light")
-    page.goto(f"{url}/clusters/local/jobs/")
-    page.get_by_role("button", name="Refresh analytics", exact=True).click()
-    page.get_by_role("link", name="Open analytics").wait_for(timeout=JOB_SECONDS_MAX * 1000)
-    page.context.close()
+async def settle(page: Page) -> None:
+    """Wait until nothing loads, at most IDLE_MS_MAX: pages poll."""
+    with suppress(BrowserError):
+        await page.wait_for_load_state("networkidle", timeout=IDLE_MS_MAX)
+    with suppress(BrowserError):
+        await page.wait_for_function(
+            "parts => !document.querySelector(parts)", arg=LOADING, timeout=IDLE_MS_MAX
+        )
 
 
-def signed_in(browser: Browser, url: str, theme: Theme) -> Page:
-    """Sign in as the administrator and return the page, in one theme."""
-    context = browser.new_context(
-        viewport=SIZE, color_scheme=theme, locale="en-GB", reduced_motion="reduce"
-    )
-    page = context.new_page()
-    page.goto(url)
-    page.get_by_label("User").fill("admin")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("heading", name="Overview").wait_for()
+async def addresses_of(page: Page, url: str, plan: Plan) -> dict[str, str]:
+    """Addresses by picture. Objects of paths in braces are found by links; the plan gets a fault
+    for an object that is not there."""
+    addresses = {}
+    for name, path in plan.pages.items():
+        try:
+            addresses[name] = await address_of(page, url, path)
+        except BrowserError as error:
+            plan.faults.append(f"{name}: no such object: {error.message}")
+    return addresses
+
+
+async def address_of(page: Page, url: str, path: str) -> str:
+    """The address of a page of the cluster, of the console, or of an object in braces."""
+    if not path.startswith("{"):
+        return f"{url}{path}" if path.startswith("/") else f"{url}/{CLUSTER}/{path}"
+    start, link = OBJECTS[path.strip("{}")]
+    await page.goto(await address_of(page, url, start))
+    href = await page.locator(link).first.get_attribute("href", timeout=IDLE_MS_MAX)
+    return f"{url}{href}"
+
+
+async def contexts_of(
+    signed: BrowserContext, url: str, languages: tuple[str, ...]
+) -> dict[str, BrowserContext]:
+    """A context per language, signed in like `signed`."""
+    contexts = {}
+    assert signed.browser is not None
+    state = await signed.storage_state()
+    for language in languages:
+        context = await signed.browser.new_context(storage_state=state, locale="en-GB")
+        cookie = {"name": "gantry_language", "value": language, "url": url}
+        await context.add_cookies([cookie])  # type: ignore[list-item]
+        contexts[language] = context
+    return contexts
+
+
+async def signed_in(browser: Browser, url: str) -> Page:
+    """Sign in as the administrator and return the page, the overview of the cluster."""
+    context = await browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+    page = await context.new_page()
+    await page.goto(url)
+    await page.get_by_label("User").fill("admin")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_role("heading", name="Overview").wait_for()
     return page
-
-
-def save(page: Page, path: Path, *, full_page: bool = False) -> None:
-    """Write the picture after the page and the charts are drawn."""
-    page.wait_for_load_state("load")
-    page.wait_for_timeout(DRAWN_MS)
-    page.screenshot(path=path, full_page=full_page)
 
 
 if __name__ == "__main__":

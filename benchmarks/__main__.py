@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from benchmarks import bare, many_peers, store, traces
+from benchmarks import bounds, many_peers, store, traces
 from benchmarks.access import signed_sends
 from benchmarks.brokers import one_per_core
 from benchmarks.cold import cold_pull
@@ -41,7 +41,7 @@ OWN = {
 }
 
 
-CHOICES = (*SCENARIOS, *VARIANTS, "start", *OWN, "bare-loop", "traces", *store.SCENARIOS)
+CHOICES = (*SCENARIOS, *VARIANTS, "start", *OWN, "bounds", "traces", *store.SCENARIOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +111,9 @@ def measure_all(folder: Path, options: Options) -> dict[str, Any]:
         data.mkdir()
         figures["own"][name] = OWN[name](data, options.seconds)
         shutil.rmtree(data)
-    if "bare-loop" in wanted:
-        say("bare-loop")
-        figures["bare-loop"] = bare.compare(folder)
+    if "bounds" in wanted:
+        say("bounds")
+        figures["bounds"] = bounds.compare(folder)
     if "traces" in wanted:
         say("traces")
         data = folder / "traces"

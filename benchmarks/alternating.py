@@ -144,6 +144,9 @@ def _medians(runs: list[Figures]) -> Figures:
             f"{name}_us": int(median(each["latency_us"][name] for each in counted))
             for name in ("p50", "p99", "p99.9")
         },
+        "generator_share": round(
+            100 * median(each["generator_cpu_seconds"] / each["seconds"] for each in counted)
+        ),
         "rates": [int(each["rate"]) for each in counted],
         "first_rate": int(first["rate"]),
     }

@@ -1,76 +1,68 @@
-"""Compare sends to the broker with sends to its kernel under a bare C loop (`bare_loop.pyx`).
+"""The broker's kernel under a bare C loop (`bare_loop.pyx`), as a server of its own.
 
-The difference is the cost of the broker's Python code, so everything else is equal: both servers
-run side by side with their files on a memory file system where available (the disk is not under
-test), and get the same number of messages from the same generator. The servers alternate, and the
-order changes every round. The result is the median of the ratios of all rounds.
-
-When the generator uses more CPU than a server, both servers wait for the generator and reach nearly
-equal rates: CPU time per message is then the better measure.
+The server stores sends and answers pulls as the broker's compiled fast path does, without the
+broker's Python code. benchmarks/bounds.py compares both.
 """
 
 import importlib.util
-import json
 import os
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, Final
 
-import click
-
-from benchmarks.load import SCENARIOS, run
-from benchmarks.processes import Measured, running
+from benchmarks.processes import Measured
 from benchmarks.requests import QUEUES, TOPIC
 from core_broker.limits import MESSAGE_BYTES_MAX
 
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = Path(__file__).with_name("bare_loop.pyx")
-BUILD = ROOT / "var" / "bench" / "bare"
-#: Messages per server and round, about two seconds of load.
-MESSAGES = {
-    "send-64x1": 200_000,
-    "send-1x64": 400_000,
-    "send-16x16": 400_000,
-    "batch-32": 1_000_000,
-}
-NAMES = tuple(MESSAGES)
-ROUNDS = 7
-RUN_SECONDS_MAX = 60
-#: Memory file system.
-MEMORY = Path("/dev/shm")
-LOG_BYTES = 256 << 20
-ZEROS = bytes(1 << 20)
-READ_BUFFER_BYTES = 256 * 1024
-HOST = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
-BORN_MS = 1_700_000_000_000
+ROOT: Final = Path(__file__).resolve().parents[1]
+SOURCE: Final = Path(__file__).with_name("bare_loop.pyx")
+BUILD: Final = ROOT / "var" / "bench" / "bare"
+#: Size of the log; sends beyond overwrite its beginning.
+LOG_BYTES: Final = 256 << 20
+ZEROS: Final = bytes(1 << 20)
+READ_BUFFER_BYTES: Final = 256 * 1024
+UNIT_BYTES: Final = 20
+#: Maximum bytes of a queue's units in memory.
+UNITS_BYTES_MAX: Final = 8 << 20
+HOST: Final = b"\x7f\x00\x00\x01\x00\x00\x2a\x9f"
+BORN_MS: Final = 1_700_000_000_000
+#: Limits of one pull, the broker's defaults: messages, bytes, scanned units.
+PULL_LIMITS: Final = (32, 256 * 1024, 16_000)
 
 
 class Queue:
-    """Keeps consume-queue units in memory; drops them beyond a limit."""
+    """Keeps consume-queue units in memory; at the maximum, drops the units."""
 
-    def __init__(self) -> None:
-        self.next_offset = 0
+    def __init__(self, topic: str, queue_id: int) -> None:
+        self.topic, self.queue_id = topic, queue_id
+        self.next_offset = self.min_offset = self.max_offset = 0
         self._units = bytearray()
 
     def take(self, units: bytes) -> None:
         """Append units."""
         self._units += units
-        self.next_offset += len(units) // 20
-        if len(self._units) > len(ZEROS):
+        self.next_offset += len(units) // UNIT_BYTES
+        self.max_offset = self.next_offset
+        if len(self._units) > UNITS_BYTES_MAX:
             self._units.clear()
+            self.min_offset = self.next_offset
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return bytes of up to `count` units."""
+        at = (offset - self.min_offset) * UNIT_BYTES
+        return bytes(self._units[at : at + count * UNIT_BYTES])
 
 
 class Shell:
-    """The interface of a broker for the kernel, with unlimited capacity."""
+    """The interface of a broker for the kernel's sends, with unlimited capacity."""
 
-    def __init__(self, topic: Callable[[bytes, int], Any]) -> None:
+    def __init__(self, topic: Any) -> None:
         self.position = 0
+        self.queues = {number: Queue(TOPIC, number) for number in range(QUEUES)}
         self._topic = topic
 
     def begin(self) -> tuple[int, int, int, float, int]:
@@ -83,7 +75,30 @@ class Shell:
 
     def queue(self, name: bytes, queue_id: int) -> Queue:
         """A queue of the topic."""
-        return Queue()
+        return self.queues[queue_id]
+
+
+class PullShell:
+    """The interface of a broker for the kernel's pulls of a log that has not wrapped."""
+
+    def __init__(self, shell: Shell, source: Any, mapping: Any) -> None:
+        self._shell = shell
+        self._source = source
+        self._mapping = mapping
+
+    def begin(self) -> tuple[int, int, float, int]:
+        """Readable range and limits for the pulls of one event-loop iteration."""
+        return 0, min(self._shell.position, LOG_BYTES), 1e9, -1
+
+    def mapping(self, offset: int) -> Any:
+        """The mapped log."""
+        return self._mapping
+
+    def source(self, group: str, topic: str, queue_id: int, *_: object) -> Any:
+        """A queue of the topic; every message passes."""
+        queue = self._shell.queues[queue_id]
+        target = (group, topic, queue_id)
+        return self._source(queue, lambda kept, *range_: kept.read(*range_), target, None, 0)
 
 
 def compile_loop() -> Any:
@@ -113,16 +128,18 @@ def serve(folder: Path) -> None:
     """Run the bare loop until the process is killed; prints the port first."""
     from core_broker.config import BrokerConfig
     from core_broker.fastpath.contracts import SendSettings
-    from core_broker.fastpath.templates import send_template
+    from core_broker.fastpath.templates import pull_templates, send_template
     from core_broker.kernel.fast_path import FastPath
+    from core_broker.kernel.mapping import Mapping
+    from core_broker.kernel.pulls import CompiledPulls
     from core_broker.kernel.queues import SendTopic
     from core_broker.kernel.sends import CompiledSends
+    from core_broker.kernel.sources import PullSource
     from core_broker.message.properties import encode_properties
     from core_broker.processors.added_properties import added_properties
 
     log_fd = os.open(folder / "log", os.O_RDWR | os.O_CREAT)
-    for offset in range(0, LOG_BYTES + len(ZEROS), len(ZEROS)):
-        os.pwrite(log_fd, ZEROS, offset)
+    write_zeros(log_fd, LOG_BYTES + len(ZEROS))
     shell = Shell(SendTopic)
     kernel = CompiledSends(shell)
     kernel.configure(
@@ -136,7 +153,10 @@ def serve(folder: Path) -> None:
             body_bytes_max=MESSAGE_BYTES_MAX,
         )
     )
-    path = FastPath(memoryview(bytearray(READ_BUFFER_BYTES)), {310: kernel, 320: kernel})
+    pulls = CompiledPulls(PullShell(shell, PullSource, Mapping(log_fd, 0, LOG_BYTES, 0)))
+    pulls.configure(pull_templates(), *PULL_LIMITS)
+    handlers = {310: kernel, 320: kernel, 11: pulls}
+    path = FastPath(memoryview(bytearray(READ_BUFFER_BYTES)), handlers)
     loop = compile_loop()
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         sys.stdout.write(f"{listener.getsockname()[1]}\n")
@@ -144,27 +164,16 @@ def serve(folder: Path) -> None:
         loop.serve(listener, path, kernel, shell, log_fd, LOG_BYTES, HOST)
 
 
-class Figures(NamedTuple):
-    """Messages per second, and CPU time per message of server and generator."""
-
-    rate: float
-    cpu_us: float
-    generator_us: float
-
-
-def measure(server: Measured, name: str, addr: str, messages: int) -> Figures:
-    """Run the load generator against a server once."""
-    before = server.cpu_seconds()
-    figures = run(SCENARIOS[name], addr, seconds=RUN_SECONDS_MAX, messages_max=messages)
-    count = max(1, figures["messages"])
-    cpu_us = (server.cpu_seconds() - before) * 1e6 / count
-    return Figures(figures["rate"], cpu_us, figures["generator_cpu_seconds"] * 1e6 / count)
+def write_zeros(descriptor: int, size: int) -> None:
+    """Fill a file, so that its pages are allocated."""
+    for offset in range(0, size, len(ZEROS)):
+        os.pwrite(descriptor, ZEROS, offset)
 
 
 @contextmanager
 def running_bare(folder: Path) -> Iterator[tuple[Measured, str]]:
     """Start the bare loop; yields the process and its address, and kills the process at the end."""
-    command = [sys.executable, "-m", "benchmarks.bare", "--serve", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.bare", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
         assert server.stdout is not None
         try:
@@ -173,73 +182,5 @@ def running_bare(folder: Path) -> Iterator[tuple[Measured, str]]:
             server.kill()
 
 
-def compare(folder: Path, rounds: int = ROUNDS, names: Sequence[str] = NAMES) -> dict[str, Any]:
-    """Measure both servers alternately."""
-    compile_loop()
-    return {name: _compare(folder, name, rounds) for name in names}
-
-
-def _compare(folder: Path, name: str, rounds: int) -> dict[str, Any]:
-    runs: dict[str, list[Figures]] = {"bare": [], "broker": []}
-    home = MEMORY if os.access(MEMORY, os.W_OK) else folder
-    with (
-        tempfile.TemporaryDirectory(dir=home) as bare_folder,
-        running_bare(Path(bare_folder)) as bare,
-        tempfile.TemporaryDirectory(dir=home) as broker_folder,
-        running(Path(broker_folder)) as cluster,
-    ):
-        servers = {"bare": bare, "broker": (cluster.broker, cluster.broker_addr)}
-        for number in range(rounds + 1):
-            for kind in sorted(servers, reverse=bool(number % 2)):
-                server, addr = servers[kind]
-                figures = measure(server, name, addr, MESSAGES[name])
-                if number:  # the first round is a warm-up
-                    runs[kind].append(figures)
-    ratios = [
-        mine.rate / bare.rate for mine, bare in zip(runs["broker"], runs["bare"], strict=True)
-    ]
-    found: dict[str, Any] = {
-        kind: {
-            field: round(median(getattr(each, field) for each in all_of_it), 2)
-            for field in Figures._fields
-        }
-        for kind, all_of_it in runs.items()
-    }
-    return {
-        "ratio": round(median(ratios), 2),
-        "ratio_min": round(min(ratios), 2),
-        "ratio_max": round(max(ratios), 2),
-        "cpu_ratio": round(found["bare"]["cpu_us"] / found["broker"]["cpu_us"], 2),
-        "files_in": str(home),
-        **found,
-    }
-
-
-def lines(figures: dict[str, Any]) -> Iterator[str]:
-    """The results as text lines."""
-    for name, each in figures.items():
-        bare, broker = each["bare"], each["broker"]
-        yield (
-            f"{name:<12}bare {bare['rate']:>9,.0f}/s {bare['cpu_us']:>5.2f} us   broker"
-            f" {broker['rate']:>9,.0f}/s {broker['cpu_us']:>5.2f} us   ratio {each['ratio']:.2f}"
-            f" [{each['ratio_min']:.2f}..{each['ratio_max']:.2f}], of CPU {each['cpu_ratio']:.2f},"
-            f" generator {broker['generator_us']:.2f} us"
-        )
-
-
-@click.command(context_settings={"show_default": True})
-@click.option("--rounds", type=int, default=ROUNDS)
-@click.option("--only", type=click.Choice(NAMES), multiple=True, help="Repeatable; default: all.")
-@click.option("--serve", "served", type=click.Path(path_type=Path), hidden=True)
-def main(rounds: int, only: tuple[str, ...], served: Path | None) -> None:
-    """Measure both servers alternately and print the ratios."""
-    if served is not None:
-        serve(served)
-        return
-    BUILD.mkdir(parents=True, exist_ok=True)
-    figures = compare(BUILD, rounds, only or NAMES)
-    sys.stdout.write("\n".join((*lines(figures), json.dumps(figures))) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    serve(Path(sys.argv[1]))

@@ -1,14 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The broker's kernel under a bare epoll loop in C: the cost of sends without Python code.
+"""The broker's kernel under a bare epoll loop in C: the cost of sends and pulls without Python code.
 
 An iteration does the work of a broker's event-loop iteration on the fast path: the kernel handles
 the requests, one pwrite stores the records, units and index items go to memory, and each connection
-gets one write.
+gets one write. Pulls read the mapped log.
 """
+import socket
 import time
 from array import array
 
-from libc.errno cimport errno
+from libc.errno cimport EAGAIN, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 from posix.unistd cimport pwrite
@@ -35,6 +36,13 @@ cdef extern from "sys/socket.h" nogil:
     ssize_t send(int fd, const void *data, size_t count, int flags)
     enum: MSG_NOSIGNAL
 
+cdef extern from "poll.h" nogil:
+    struct pollfd:
+        int fd
+        short events, revents
+    int poll(pollfd *descriptors, unsigned long count, int timeout_ms)
+    enum: POLLOUT
+
 DEF EVENTS_MAX = 256
 SLOTS = 5_000_000
 ITEMS_MAX = 4_000_000
@@ -53,6 +61,22 @@ cdef class BareProtocol(FastProtocol):
         self._high_water_bytes = 1 << 30
         self._in_flight_max = 1 << 30
         self._begin = b""
+
+
+cdef void send_all(int fd, const char *data, ssize_t count) noexcept nogil:
+    """Send all bytes; a full socket buffer blocks the loop until the peer has read."""
+    cdef ssize_t sent
+    cdef pollfd writable
+    writable.fd, writable.events = fd, POLLOUT
+    while count:
+        sent = send(fd, data, count, MSG_NOSIGNAL)
+        if sent < 0:
+            if errno != EAGAIN:
+                return  # the peer is gone: recv() closes the connection
+            poll(&writable, 1, -1)
+            continue
+        data += sent
+        count -= sent
 
 
 def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
@@ -85,6 +109,7 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
             if fd == listen_fd:
                 connection, _ = listener.accept()
                 connection.setblocking(False)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sockets.append(connection)
                 protocol = BareProtocol(path, dirty, connection.fileno(), peer)
                 protocols[protocol.fd] = protocol
@@ -120,5 +145,5 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
             tail.clear()
         for protocol in dirty:
             answers = protocol.state.take_answers()
-            send(protocol.fd, PyBytes_AS_STRING(answers), PyBytes_GET_SIZE(answers), MSG_NOSIGNAL)
+            send_all(protocol.fd, PyBytes_AS_STRING(answers), PyBytes_GET_SIZE(answers))
         dirty.clear()

@@ -7,7 +7,6 @@ only their unique keys, and signs.
 
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.c_programs import compiled
 from benchmarks.requests import (
     QUEUES,
     Template,
@@ -26,10 +26,7 @@ from benchmarks.requests import (
     signed_send_template,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(__file__).with_name("loadgen.c")
-INCLUDED = [SOURCE.with_name(name) for name in ("histogram.h", "hmac_sha1.h", "transport.h")]
-PROGRAMS = ROOT / "var" / "bench"
 #: Options of the compiler for a generator with TLS.
 TLS_OPTIONS = ("-DTLS", "-lssl", "-lcrypto")
 #: Maximum messages of a run: no limit in practice.
@@ -84,25 +81,10 @@ def compile_generator(*, tls: bool = False) -> Path:
     """Compile the generator unless the binary is newer than the source; exits without a C
     compiler, or with TLS without the headers of OpenSSL.
     """
-    program = PROGRAMS / ("loadgen-tls" if tls else "loadgen")
-    changed = max(file.stat().st_mtime for file in (SOURCE, *INCLUDED))
-    if not program.exists() or program.stat().st_mtime < changed:
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        if compiler is None:
-            sys.exit(
-                "The load generator is a C program: install a C compiler (apt-get install gcc)."
-            )
-        program.parent.mkdir(parents=True, exist_ok=True)
-        # Several processes may compile at the same time.
-        new = program.with_suffix(f".{os.getpid()}")
-        command = [compiler, "-O2", "-o", new, SOURCE, *(TLS_OPTIONS if tls else ())]
-        done = subprocess.run(command, check=False, stderr=subprocess.PIPE)
-        if done.returncode:
-            hint = " Loads with TLS need OpenSSL (apt-get install libssl-dev)." if tls else ""
-            errors = done.stderr[-2000:].decode(errors="replace")
-            sys.exit(f"The load generator was not compiled.{hint}\n{errors}")
-        new.replace(program)
-    return program
+    if not tls:
+        return compiled(SOURCE, "loadgen")
+    hint = " Loads with TLS need OpenSSL (apt-get install libssl-dev)."
+    return compiled(SOURCE, "loadgen-tls", TLS_OPTIONS, hint)
 
 
 def run(

@@ -5,143 +5,18 @@ the sections of others.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from benchmarks import core_model
+from benchmarks.bounds import BARE, COPY, LOADS, NULL
+from benchmarks.comparison import ROWS, Figures, memory, verdict
 from benchmarks.peer_brokers import JAVA_5, OURS, PLAIN
-
-Figures = dict[str, Any]
 
 #: Heading of a section of results: the CPU, then the date.
 RESULTS: Final = "## Results on "
 METHOD_HEADING: Final = "## Method and limits"
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One comparison: title, metric of a broker, target, and whether less is better."""
-
-    title: str
-    unit: str
-    figure: Callable[[Figures, str], float | None]
-    #: Target of the ratio to Java 5.5.0; None: no target.
-    aim: float | None
-    less_is_better: bool = False
-    ours: str = OURS
-    #: The target is a limit of Gantry's own metric.
-    is_limit: bool = False
-
-    def ratio(self, figures: Figures, peer: str) -> float | None:
-        """Gantry's advantage over a peer as a factor; None when a metric is missing."""
-        mine, other = self.figure(figures, self.ours), self.figure(figures, peer)
-        if not mine or not other:
-            return None
-        return other / mine if self.less_is_better else mine / other
-
-    @property
-    def target(self) -> str:
-        """The target as text."""
-        if self.aim is None:
-            return "—"
-        return f"≤ {self.aim:g} {self.unit}" if self.is_limit else f"{self.aim:g}"
-
-
-def _in(*names: str) -> Callable[[Figures, str], float | None]:
-    """A field of a section; the name of a broker is before the field."""
-
-    def find(figures: Figures, who: str) -> float | None:
-        found: Any = figures
-        for name in (*names[:-1], who, names[-1]):
-            found = found.get(name, {})
-        return found or None
-
-    return find
-
-
-def _load(name: str, field: str = "rate") -> Callable[[Figures, str], float | None]:
-    return _in("scenarios", name, field)
-
-
-def _memory(figures: Figures, who: str) -> float | None:
-    own: float | None = figures.get("memory", {}).get(who, {}).get("both", {}).get("anon")
-    return own
-
-
-def _start(figures: Figures, who: str) -> float | None:
-    seconds: float | None = figures.get("start_seconds", {}).get(who)
-    return seconds
-
-
-def _slave_cost(figures: Figures, who: str) -> float | None:
-    """The share of its sends that a master loses to an asynchronous slave on its machine, %."""
-    rows = figures.get("replication", {})
-    alone, beside = (
-        rows.get(name, {}).get(who, {}).get("rate")
-        for name in ("replica-none-64x1", "replica-async-64x1")
-    )
-    return round(100 - 100 * beside / alone, 1) if alone and beside else None
-
-
-def _slave_cpu(figures: Figures, who: str) -> float | None:
-    """The CPU that an asynchronous slave adds to each send of the master, %."""
-    rows = figures.get("replication", {})
-    alone, beside = (
-        rows.get(name, {}).get(who, {}).get("cpu_us_per_message")
-        for name in ("replica-none-64x1", "replica-async-64x1")
-    )
-    return round(100 * beside / alone - 100, 1) if alone and beside else None
-
-
-def _cpu(what: str, scenario: str) -> Row:
-    cpu_us = _load(scenario, "cpu_us_per_message")
-    return Row(f"broker CPU {what}", "µs", cpu_us, 5, less_is_better=True)
-
-
-def _limit(
-    title: str, unit: str, figure: Callable[[Figures, str], float | None], aim: float
-) -> Row:
-    return Row(title, unit, figure, aim, less_is_better=True, is_limit=True)
-
-
-ROWS: Final = (
-    Row("sends, 64 connections x 1", "msg/s", _load("send-64x1"), 3),
-    Row("sends, 1 connection x 64", "msg/s", _load("send-1x64"), 5),
-    Row("batches of 32", "msg/s", _load("batch-32"), 4.5),
-    Row("pulls of 32 from a backlog", "msg/s", _load("pull-32"), 2.5),
-    Row("SYNC_FLUSH, 64 connections x 1", "msg/s", _in("sync-64x1", "rate"), 3.5),
-    Row(
-        *("SYNC_MASTER with a slave, 64 x 1", "msg/s"),
-        *(_in("replication", "replica-sync-64x1", "rate"), 2),
-    ),
-    Row(
-        *("ASYNC_MASTER with a slave, 64 x 1", "msg/s"),
-        *(_in("replication", "replica-async-64x1", "rate"), None),
-    ),
-    _limit("sends that an asynchronous slave costs", "%", _slave_cost, 15),
-    _limit("CPU of the master per send it costs", "%", _slave_cpu, 15),
-    Row("Java client, 64 threads, 128 B", "msg/s", _in("java-client", "sent_per_second"), 1.5),
-    Row("signed sends, 64 connections x 1", "msg/s", _in("signed", "signed-64x1", "rate"), 2),
-    Row("signed sends, 1 connection x 64", "msg/s", _in("signed", "signed-1x64", "rate"), 2),
-    Row("TLS, 64 connections x 1", "msg/s", _in("tls", "tls-64x1", "rate"), 1.5),
-    Row("TLS, 1 connection x 64", "msg/s", _in("tls", "tls-1x64", "rate"), 1.5),
-    Row("TLS, signed, 64 x 1", "msg/s", _in("signed", "tls-signed-64x1", "rate"), 1.5),
-    Row("TLS, signed, 1 x 64", "msg/s", _in("signed", "tls-signed-1x64", "rate"), 1.5),
-    _cpu("for a send, 64 x 1", "send-64x1"),
-    _cpu("for a send, 1 x 64", "send-1x64"),
-    _cpu("for a message of a batch", "batch-32"),
-    _cpu("for a pulled message", "pull-32"),
-    Row("p99 at half of Java's peak", "µs", _in("offered", "p99_us"), 6, less_is_better=True),
-    _limit("mixed load, p99.9 of sends", "µs", _in("mixed", "p99.9_us"), 15_000),
-    Row(
-        *("mixed load, p99.9 to the consumer", "µs", _in("mixed", "end_to_end_p99.9_us"), None),
-        less_is_better=True,
-    ),
-    Row("without the kernel, 64 x 1", "msg/s", _load("send-64x1"), 1, ours=PLAIN),
-    Row("memory after {messages:,} messages", "MB", _memory, 15, less_is_better=True),
-    _limit("start to ready, empty store", "s", _start, 0.4),
-)
 
 #: Columns of the table with all metrics of each scenario and broker, in order.
 LOAD_FIGURES: Final = (
@@ -151,7 +26,20 @@ LOAD_FIGURES: Final = (
     "p50_us",
     "p99_us",
     "p99.9_us",
+    "generator_share",
 )
+#: Columns of the table of bounds, in order.
+BOUND_FIGURES: Final = (
+    "rate",
+    "cpu_us",
+    "cpu_share",
+    "generator_us",
+    "generator_own_us",
+    "generator_share",
+    "p99_us",
+)
+#: Target of the broker's rate as a share of the rate of its kernel under a bare loop.
+BARE_RATIO_MIN: Final = 0.85
 #: Columns of the table of kills, in order.
 KILL_FIGURES: Final = (
     "kills",
@@ -176,6 +64,15 @@ A run ends when consumers can read all sent messages. RocketMQ's broker responds
 its dispatcher has entered the message into consume queue and index. In a closed loop of batches
 the dispatcher falls behind, and the time until `dispatchBehindBytes` is 0 belongs to the run. The
 rate of responses has a separate column. Gantry enters a message before its response.
+
+The load generator has one thread, so the share of its core shows whether a rate is the generator's.
+The bounds (`benchmarks/bounds.py`) are servers that do less than any broker. The null server
+receives requests, reads their lengths and sends fixed answers of a broker's size, from one thread
+with one epoll, with or without one copy of each message through a mapped file; at SYNC_FLUSH with
+one `fdatasync()` for all sends of an event-loop iteration. A broker with one thread cannot exceed
+the null server, so the ratio of the null server to Java 5.5.0 bounds a row: a larger target is out
+of reach with this load generator on these cores. The bare loop is Gantry's compiled kernel under an
+event loop in C. Files of the bounds are on a memory file system, except at SYNC_FLUSH.
 
 Pulls read a backlog of the same size on each broker. The mixed load sends at half of Java's peak
 in an open loop, while consumers on eight connections follow with long polling.
@@ -270,7 +167,7 @@ def _result_lines(figures: Figures) -> Iterator[str]:
         yield f"- **{figures['peers'][name]}** (`{name}`): {tuning}"
     for name, reason in figures["skipped"].items():
         yield f"- `{name}` was skipped: {reason}"
-    for lines in (_ratio_lines, _bare_lines, _scenario_lines, _other_lines, _kill_lines):
+    for lines in SECTIONS:
         yield ""
         yield from lines(figures)
 
@@ -295,19 +192,56 @@ def _ratio_lines(figures: Figures) -> Iterator[str]:
         yield f"| {' | '.join((*cells, row.target))} |"
 
 
-def _bare_lines(figures: Figures) -> Iterator[str]:
-    """The broker's rate relative to its kernel without Python."""
-    if bare := figures.get("bare_loop"):
-        yield (
-            f"Gantry reaches **{bare['ratio']:.0%}** of the send rate of its kernel under a bare"
-            f" event loop in C (64 connections x 1, files in memory; rounds between"
-            f" {bare['ratio_min']:.0%} and {bare['ratio_max']:.0%}; the target is 85 %)."
+def _verdict_lines(figures: Figures) -> Iterator[str]:
+    """Every target with its ratio, the bounds of the ratio, and the verdict."""
+    reference = figures["peers"].get(JAVA_5, "Java")
+    yield f"| | target | ratio to {reference} | bare loop | null server | verdict |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for row in [each for each in ROWS if each.aim is not None]:
+        reached = row.figure(figures, row.ours) if row.is_limit else row.ratio(figures, JAVA_5)
+        cells = (
+            row.target,
+            _text(reached if row.is_limit or reached is None else round(reached, 2)),
+            _ratio_text(row.bound_ratio(figures, JAVA_5, BARE)),
+            _ratio_text(row.bound_ratio(figures, JAVA_5, NULL, COPY)),
+            verdict(row, figures),
         )
+        yield f"| {row.title.format(**figures['options'])} | {' | '.join(cells)} |"
+
+
+def _bound_lines(figures: Figures) -> Iterator[str]:
+    """The servers that do less than a broker, and the broker beside them."""
+    if not (bounds := figures.get("bounds")):
+        return
+    sends = bounds["loads"].get("send-64x1", {})
+    if "ratio" in sends:
+        is_reached = sends["ratio"] >= BARE_RATIO_MIN
+        yield (
+            f"Gantry reaches **{sends['ratio']:.0%}** of the send rate of its kernel under a bare"
+            f" event loop in C (64 connections x 1, files in memory; rounds between"
+            f" {sends['ratio_min']:.0%} and {sends['ratio_max']:.0%}; the target of"
+            f" {BARE_RATIO_MIN:.0%} is {'reached' if is_reached else 'open'})."
+        )
+        yield ""
+    yield f"Bounds, measured on {str(bounds['measured_at'])[:16]} at commit {bounds['commit']}:"
+    yield ""
+    yield (
+        "| load | server | msg/s | CPU µs/msg | core, % | generator, µs/msg | without the system"
+        " | its core, % | p99 µs |"
+    )
+    yield f"|---|---|{'---:|' * len(BOUND_FIGURES)}"
+    for load, servers in bounds["loads"].items():
+        for kind in [kind for kind in LOADS[load].servers if kind in servers]:
+            cells = " | ".join(_text(servers[kind][figure]) for figure in BOUND_FIGURES)
+            yield f"| {load} | {kind} | {cells} |"
 
 
 def _scenario_lines(figures: Figures) -> Iterator[str]:
-    yield "| scenario | broker | msg/s | answered/s | CPU µs/msg | p50 µs | p99 µs | p99.9 µs |"
-    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    yield (
+        "| scenario | broker | msg/s | answered/s | CPU µs/msg | p50 µs | p99 µs | p99.9 µs"
+        " | generator's core, % |"
+    )
+    yield f"|---|---|{'---:|' * len(LOAD_FIGURES)}"
     parts = {
         **figures["scenarios"],
         "64x1 at half of Java's peak": figures["offered"],
@@ -334,7 +268,7 @@ def _other_lines(figures: Figures) -> Iterator[str]:
     for who, start in figures["start_seconds"].items():
         client = figures["java-client"].get(who, {})
         cells = (start, client.get("sent_per_second"), client.get("received_per_second"))
-        yield f"| {who} | {' | '.join(map(_text, (*cells, _memory(figures, who))))} |"
+        yield f"| {who} | {' | '.join(map(_text, (*cells, memory(figures, who))))} |"
 
 
 def _kill_lines(figures: Figures) -> Iterator[str]:
@@ -343,6 +277,13 @@ def _kill_lines(figures: Figures) -> Iterator[str]:
     for who, each in figures["kills"].items():
         cells = " | ".join(_text(each.get(figure)) for figure in KILL_FIGURES)
         yield f"| {_named(who, each)} | {cells} |"
+
+
+#: Tables of a section of results, in order.
+SECTIONS: Final = (
+    *(_ratio_lines, _verdict_lines, _bound_lines),
+    *(_scenario_lines, _other_lines, _kill_lines),
+)
 
 
 def ratios(figures: Figures) -> str:

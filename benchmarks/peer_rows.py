@@ -47,7 +47,7 @@ LOADS: Final = {
 SHARED: Final = (*LOADS, "offered", "mixed", "java-client", "memory")
 #: All rows, in order.
 ROWS: Final = (
-    *("starts", *SHARED, "sync-64x1", "replication", "signed", "tls", "kills", "bare-loop"),
+    *("starts", *SHARED, "sync-64x1", "replication", "signed", "tls", "kills", "bounds"),
 )
 #: Rows that compare with half of the reference's send rate.
 OFFERED: Final = {"offered", "mixed"}
@@ -63,7 +63,7 @@ SYNC: Final[dict[str, Any]] = {"flush_disk_type": "SYNC_FLUSH"}
 def measure_rows(
     folder: Path, wanted: set[str], peers: Mapping[str, Peer], bench: Bench
 ) -> Figures:
-    """The results of the wanted rows, except bare-loop."""
+    """The results of the wanted rows, except bounds."""
     figures: Figures = {}
     if "starts" in wanted:
         figures["start_seconds"] = starts(folder, _taking_part(peers, {"starts"}))

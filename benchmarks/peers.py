@@ -16,10 +16,11 @@ bench-peers.json, prints the ratios, and renders docs/performance.md.
     replication         a slave beside each master: SYNC_MASTER, ASYNC_MASTER
     signed, tls         access control and TLS, with separate brokers
     kills               kill -9 under load: acknowledged messages that are lost
-    bare-loop           64 x 1, Gantry alone beside its kernel under a loop in C (bare.py)
+    bounds              Gantry beside servers that do less than any broker (bounds.py)
 
-With --only or --peers, only the measured ratios are printed, and docs/performance.md stays. A peer
-that cannot be installed is skipped, and the reason is printed.
+With --only or --peers, only the measured ratios are printed, and docs/performance.md stays, except
+with `--only bounds --update`. A peer that cannot be installed is skipped, and the reason is
+printed.
 """
 
 import json
@@ -34,7 +35,7 @@ from typing import Any, Final
 
 import click
 
-from benchmarks import bare, page, peer_rows
+from benchmarks import bounds, page, peer_rows
 from benchmarks.alternating import Bench, Options, say
 from benchmarks.ballast import PAGE_BYTES, Ballast
 from benchmarks.machine import facts
@@ -44,6 +45,7 @@ from tests.compat.installing import CannotInstall
 ROOT: Final = Path(__file__).resolve().parents[1]
 FREE_BYTES_MIN: Final = 40 * 1024**3
 MEMORY_MESSAGES: Final = 10_000_000
+BOUNDS: Final = "bounds"
 
 Figures = dict[str, Any]
 
@@ -79,6 +81,11 @@ def peer_names(context: click.Context, option: click.Parameter, text: str) -> tu
     callback=peer_names,
     help=f"Names separated by commas, of: {', '.join(PEERS)}. Default: all.",
 )
+@click.option(
+    "--update",
+    is_flag=True,
+    help="With --only bounds: put the bounds into the results of --json, and render the page.",
+)
 @click.option("--home", type=click.Path(path_type=Path), default=ROOT / "var" / "bench")
 @click.option(
     "--json", "output", type=click.Path(path_type=Path), default=ROOT / "bench-peers.json"
@@ -95,11 +102,16 @@ def main(
     page_path: Path,
     only: tuple[str, ...],
     names: tuple[str, ...],
+    update: bool,
     **given: Any,
 ) -> None:
     """Measure Gantry beside its peers; writes the results and docs/performance.md."""
     options = Options(**given)
     home.mkdir(parents=True, exist_ok=True)
+    if update and only != (BOUNDS,):
+        # Ratios of brokers need one run, so no other row can be measured anew.
+        raise click.BadParameter("--update needs --only bounds")
+    earlier = json.loads(output.read_text()) if update else {}
     is_whole = not only and set(names) == set(PEERS)
     if not only and shutil.disk_usage(home).free < FREE_BYTES_MIN:
         sys.exit(f"Less than 40 GiB are free below {home}; set --home to a folder with more space.")
@@ -113,21 +125,29 @@ def main(
             "tuning": {name: peer.tuning for name, peer in peers.items()},
             "skipped": skipped,
         }
+        if update and earlier["machine"]["cpu"] != figures["machine"]["cpu"]:
+            sys.exit(f"{output} has the results of another CPU: {earlier['machine']['cpu']}")
         with closing(Ballast(folder)) as ballast:
             if options.fill_memory:
                 figures["free_page_us"] = fill(ballast)
             bench = Bench(options, ballast)
             wanted = set(only or peer_rows.ROWS)
             figures |= peer_rows.measure_rows(folder, wanted, peers, bench)
-            if "bare-loop" in wanted and OURS in peers:
-                say("the kernel under a bare loop")
+            if BOUNDS in wanted and OURS in peers:
+                say("bounds: servers that do less than a broker")
                 bench.prepare()
-                figures["bare_loop"] = bare.compare(folder, names=["send-64x1"])["send-64x1"]
+                rate = (earlier or figures).get("offered_rate", 0)
+                figures[BOUNDS] = {
+                    **{name: figures["machine"][name] for name in ("measured_at", "commit")},
+                    "loads": bounds.compare(folder, names=bounds.COMPARED, offered_rate=rate),
+                }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    if update:
+        figures = earlier | {BOUNDS: figures[BOUNDS]}
     output.write_text(json.dumps(figures, indent=2) + "\n")
     written = str(output)
-    if is_whole:
+    if is_whole or update:
         page_path.write_text(page.render(figures, page_path.read_text()))
         written += f" and {page_path}"
     print(page.ratios(figures))

@@ -24,7 +24,7 @@ _SECRET_BYTES = 64
 # Fixed width, and unlike any other text in a frame; loadgen.c searches for the same text.
 KEY = "KEYKEYKEYKEYKEYK"
 _SIGNATURE = "SIGNATURESIGNATURESIGNATURE="
-_OFFSET = 987_654_321_987_654_321
+OFFSET = 987_654_321_987_654_321
 _SUBSCRIPTION_IN_REQUEST = 4
 
 
@@ -95,7 +95,7 @@ def _pull_frame(number: int, sys_flag: int, topic: str) -> bytes:
         consumer_group=GROUP,
         topic=topic,
         queue_id=number % QUEUES,
-        queue_offset=_OFFSET,
+        queue_offset=OFFSET,
         max_msg_nums=PULL_COUNT,
         sys_flag=sys_flag,
         commit_offset=0,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from benchmarks import bare, store
+from benchmarks import bounds, store
 
 # Targets, printed beside the metrics.
 AIMS = {
@@ -24,9 +24,9 @@ def print_table(figures: dict[str, Any]) -> None:
     for name, each in figures.get("own", {}).items():
         print(f"\n{name}")
         print_lines(each)
-    if "bare-loop" in figures:
-        print("\nthe kernel under a bare loop in C, and the broker")
-        for line in bare.lines(figures["bare-loop"]):
+    if "bounds" in figures:
+        print("\nthe broker beside servers that do less")
+        for line in bounds.lines(figures["bounds"]):
             print(f"  {line}")
     if "traces" in figures:
         print("\ntraces")

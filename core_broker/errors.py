@@ -293,13 +293,12 @@ class StoreCorrupt(StoreError):
 
 
 class StoreLocked(StoreError):
-    """Another process has the store open."""
+    """Another process has the store open; `settings` are the settings of the path."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *settings: str) -> None:
         self.path = path
-        super().__init__(
-            f"{path} is in use by another broker; stop it or set another storePathRootDir."
-        )
+        names = " or ".join(settings or ("storePathRootDir",))
+        super().__init__(f"{path} is in use by another broker; stop it or set another {names}.")
 
 
 class StoreFull(StoreError):

@@ -24,6 +24,7 @@ from core_broker.store.files import DiskFiles
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.layout import StoreParts, StorePaths, make_parts
 from core_broker.store.segments import OpenFiles
+from core_broker.store.store_locks import StoreLocks
 
 #: Maximum number of open files.
 OPEN_FILES_MAX = 256
@@ -63,12 +64,14 @@ def plan(folder: StoreFolder, sizes: Sizes) -> Plan:
 
 
 def repair(folder: StoreFolder, sizes: Sizes, progress: Progress = no_progress) -> Repaired:
-    """Build queues and index again; raises StoreLocked when a broker runs on the folder."""
-    lock = DiskFiles().lock(folder.paths.lock)
+    """Build queues and index again; raises StoreLocked when a broker uses the folder or the log."""
+    locks = StoreLocks(DiskFiles(), folder.paths)
     try:
+        if folder.log_path.is_dir():
+            locks.lock_log(folder.log_path)
         return _Repair(folder, sizes).run(progress)
     finally:
-        lock.release()
+        locks.release()
 
 
 class _Repair:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from core_broker.store.store_lock import DiskLock, Lock
+from core_broker.store.store_lock import DiskLock, Lock, PathLock
 
 try:
     from core_broker.kernel.mapping import Mapping
@@ -141,6 +141,9 @@ class Files(Protocol):
 
     def lock(self, path: Path) -> Lock:
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""
+
+    def lock_path(self, path: Path) -> Lock:
+        """Lock an existing folder or file, without other files, or raise StoreLocked."""
 
     def boot_id(self) -> str:
         """Return the boot id of the operating system, "" without one.
@@ -356,6 +359,10 @@ class DiskFiles:
     def lock(self, path: Path) -> DiskLock:
         """Lock byte 0 of a file against other processes, or raise StoreLocked."""
         return DiskLock(path)
+
+    def lock_path(self, path: Path) -> PathLock:
+        """Lock an existing folder or file, without other files, or raise StoreLocked."""
+        return PathLock(path)
 
 
 def _fdatasync(fd: int) -> None:

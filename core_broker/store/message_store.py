@@ -33,7 +33,7 @@ from core_broker.store.results import (
     QueueUnit,
 )
 from core_broker.store.stats import StoreStats
-from core_broker.store.store_lock import Lock
+from core_broker.store.store_locks import StoreLocks
 from core_broker.store.truncator import Truncator
 from core_broker.store.workers import Workers, wall_clock_ms
 
@@ -92,7 +92,7 @@ class MessageStore:
         self._reader = workers.reader
         self.fast_reads = workers.fast_reads
         self._stats = workers.stats
-        self._lock: Lock | None = None
+        self._locks: StoreLocks | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def _settings(self) -> BrokerConfig:
@@ -103,13 +103,14 @@ class MessageStore:
     def load(self, progress: Progress | None = None) -> None:
         """Lock, load and recover the folder; may take long, so call before the event loop starts.
 
-        Raises StoreLocked when another broker uses the folder, and StoreCorrupt when segments of
-        the commit log are missing or have a wrong size. `progress` is called with the name of the
-        current step and its finished share, 0.0 to 1.0.
+        Raises StoreLocked when another broker uses the folder or the log, and StoreCorrupt when
+        segments of the commit log are missing or have a wrong size. `progress` is called with the
+        name of the current step and its finished share, 0.0 to 1.0.
         """
         self._files.make_dir(self._paths.root)
-        self._lock = self._files.lock(self._paths.lock)
+        self._locks = StoreLocks(self._files, self._paths)
         try:
+            self._locks.lock_parts(self.config)
             self.truncator.resume()
             recovered = Recovery(
                 self._parts,
@@ -170,7 +171,7 @@ class MessageStore:
 
     def close(self) -> None:
         """Write and sync all data, and release the folder. Waits for the disk."""
-        if self._lock is None:
+        if self._locks is None:
             return
         self.pause()
         try:
@@ -190,9 +191,9 @@ class MessageStore:
             self.entries.close()
         self._parts.index.close()
         self._open_files.close()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        if self._locks is not None:
+            self._locks.release()
+            self._locks = None
 
     def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
         self._timer = loop.call_later(TICK_S, self._on_timer, loop)

@@ -192,9 +192,13 @@ class SimulatedFiles:
         return f"boot {self._boots}"
 
     def lock(self, path: Path) -> "SimulatedLock":
-        """Lock a file against other stores, or raise StoreLocked."""
+        """Lock a file and its folder against other stores, or raise StoreLocked."""
+        return self.lock_path(path.parent)
+
+    def lock_path(self, path: Path) -> "SimulatedLock":
+        """Lock a folder or file against other stores, or raise StoreLocked."""
         if path in self._locked:
-            raise StoreLocked(str(path.parent))
+            raise StoreLocked(str(path))
         self._locked.add(path)
         return SimulatedLock(self._locked, path)
 

@@ -1,7 +1,9 @@
-"""The lock on a store folder: the folder, and byte 0 of the file `lock`, as RocketMQ locks it.
+"""Locks on folders and files of a store.
 
+The lock on the store folder is the folder, and byte 0 of the file `lock`, as RocketMQ locks it.
 The lock on the file excludes Java brokers. The lock on the folder excludes a second Gantry broker
 also after the removal of the file, when the second broker would create and lock another file.
+store_locks.py lists the locks of a store.
 """
 
 import errno
@@ -22,7 +24,7 @@ FLOCK = struct.Struct("hhqqi0q")
 
 
 class Lock(Protocol):
-    """A held lock on the store folder."""
+    """A held lock."""
 
     def release(self) -> None:
         """Release the lock."""
@@ -34,7 +36,7 @@ class DiskLock:
     def __init__(self, path: Path) -> None:
         self._fds = [os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
-            _lock_folder(self._fds[0])
+            _lock_alone(self._fds[0])
             file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             self._fds.append(file)
             try:
@@ -56,10 +58,32 @@ class DiskLock:
             os.close(self._fds.pop())
 
 
-def _lock_folder(fd: int) -> None:
-    """Raise BlockingIOError when another holder has the folder locked.
+class PathLock:
+    """A lock on an existing folder or file alone, which ends with the process.
 
-    Network file systems may refuse locks on folders; there the lock on the file must suffice.
+    Raises StoreLocked when another holder exists. Programs of RocketMQ do not see the lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _lock_alone(self._fd)
+        except BlockingIOError as error:
+            self.release()
+            raise StoreLocked(str(path)) from error
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Release the lock."""
+        os.close(self._fd)
+
+
+def _lock_alone(fd: int) -> None:
+    """Raise BlockingIOError when another holder has the folder or file locked.
+
+    Network file systems may refuse locks on folders; there the lock on a file must suffice.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

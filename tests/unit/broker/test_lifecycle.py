@@ -66,6 +66,16 @@ class TestStart:
         assert "in use by another broker" in error
         assert (await connect(first.addr).send("T")).code == 0
 
+    async def test_a_commit_log_that_is_in_use(
+        self, tmp_path: Path, start_broker: MakeBroker, connect: Connect
+    ) -> None:
+        first = await start_broker()
+        log = str(tmp_path / "store" / "commitlog")
+        error = await failure(broker_config(tmp_path / "second", store_path_commit_log=log))
+        assert f"{log} is in use by another broker" in error
+        assert "storePathCommitLog or storePathRootDir" in error
+        assert (await connect(first.addr).send("T")).code == 0
+
     async def test_topics_that_cannot_be_read(
         self, tmp_path: Path, start_broker: MakeBroker
     ) -> None:

@@ -25,7 +25,7 @@ def data_of(folder: Path) -> bytes:
 
 def crash(bench_of: Bench) -> None:
     """Leave the store as a killed process leaves it."""
-    lock = bench_of.store._lock
+    lock = bench_of.store._locks
     assert lock is not None
     lock.release()
 

@@ -94,7 +94,7 @@ def test_a_killed_slave_ends_with_a_record(tmp_path: Path, master: Bench, seed: 
     with log.path_of(last).open("r+b") as file:
         file.seek(torn % SEGMENT_BYTES)
         file.write(bytes(end - torn))
-    slave.store._lock.release()  # type: ignore[union-attr]
+    slave.store._locks.release()  # type: ignore[union-attr]
     slave = open_slave(tmp_path / "slave")
     assert slave.store.replica.end == last
     copy_log(master.store, slave.store, dice)

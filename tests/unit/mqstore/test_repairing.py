@@ -87,3 +87,26 @@ def test_the_folder_is_unchanged_without_yes_or_while_a_broker_runs(root: Path) 
     finally:
         bench.store.close()
     assert main(["repair", str(root), "--yes", "--output", "json", *OPTIONS]) == 0
+
+
+def test_the_log_of_a_running_broker_is_read_but_not_repaired(tmp_path: Path) -> None:
+    """A copied store folder, and its commit log in use by the broker of the original."""
+    log = tmp_path / "log"
+    bench = Bench(tmp_path / "store", store_path_commit_log=str(log)).open()
+    bench.put_many(20)
+    bench.store.close()
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path / "store", copy)
+    before = derived(copy)
+    bench = Bench(tmp_path / "store", store_path_commit_log=str(log)).open()
+    options = ["--store-path-commit-log", str(log), *OPTIONS]
+    try:
+        assert main(["ls", str(copy), *options]) == 0
+        assert main(["verify", str(copy), *options]) == 0
+        assert main(["repair", str(copy), "--yes", *options]) == 2
+        assert derived(copy) == before
+        bench.put_many(5)
+    finally:
+        bench.store.close()
+    assert main(["repair", str(copy), "--yes", *options]) == 0
+    assert main(["verify", str(copy), *options]) == 0

@@ -263,8 +263,8 @@ def test_a_deleted_topic_stays_deleted_after_a_crash(tmp_path: Path) -> None:
     bench.tick()
     bench.store.delete_topic("TopicTest")
     bench.tick()
-    assert bench.store._lock is not None
-    bench.store._lock.release()
+    assert bench.store._locks is not None
+    bench.store._locks.release()
     again = Bench(tmp_path).open()
     assert again.store.topics_on_disk() == []
     again.store.close()

@@ -34,8 +34,8 @@ def crashed(root: Path, count: int = 60, **changes: Any) -> Bench:
 
 def abandon(bench: Bench) -> None:
     """End a store as SIGKILL does: only the operating system closes things."""
-    assert bench.store._lock is not None
-    bench.store._lock.release()
+    assert bench.store._locks is not None
+    bench.store._locks.release()
 
 
 def stopped(root: Path, count: int = 60, **changes: Any) -> None:

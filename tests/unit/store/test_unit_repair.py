@@ -103,8 +103,8 @@ def damaged_store(
     elif isinstance(files, SimulatedFiles):
         files.kill()
     else:
-        assert bench.store._lock is not None
-        bench.store._lock.release()
+        assert bench.store._locks is not None
+        bench.store._locks.release()
     damage(root, files, number, change)
     return Bench(root, files, mapped_file_size_consume_queue=QUEUE_FILE).open()
 

@@ -20,6 +20,8 @@ from console.gateway.messages.masks import HIDDEN, Mask, MaskRule
 from console.gateway.names_seen import NamesSeen
 
 RESOURCE = "messages"
+#: Resource of brokers and name servers: its permission includes no name of a topic or group.
+CLUSTERS = "clusters"
 #: Parameters with text of messages.
 VALUE_PARAMETERS = frozenset({"body", "body_base64", "key", "keys", "properties", "sql", "text"})
 
@@ -82,10 +84,11 @@ def names_seen(user: Any, cluster: str, resource: str) -> NamesSeen | None:
 
     A permission for the name's own resource or for the page's resource includes a name: with
     `groups:read:pay-*`, a page of a group shows the topics `pay-…`, and with `topics:read` all.
+    The pages of a cluster, such as the overview, need a permission for the name's own resource.
     """
     tests: dict[str, Callable[[str], bool]] = {}
     for own in ("topics", "groups"):
-        named = {own, resource}
+        named = {own} if resource == CLUSTERS else {own, resource}
         if not any(may(user, Need.READ, Target(each, cluster)) for each in named):
             tests[own] = _any_of([readable_names(user, each, cluster) for each in named])
     if not tests:

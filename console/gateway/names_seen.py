@@ -19,6 +19,7 @@ from console.gateway.groups.topic_groups import TopicGroup
 from console.gateway.kicks import KickPlan, QueueMove
 from console.gateway.messages.deliveries import GroupDelivery
 from console.gateway.metrics import BulkMetrics
+from console.gateway.overview import Behind, DeadLetters, Overview, Totals
 from console.gateway.topics.changes import TopicImpact
 from console.gateway.topics.metrics import TopicMetrics
 from core_broker.message.topics import DLQ_PREFIX, RETRY_PREFIX
@@ -67,12 +68,17 @@ def _(row: GroupQueue | SubscriptionData, seen: NamesSeen) -> bool:
 
 
 @_is_gone.register
-def _(row: TopicGroup | GroupDelivery, seen: NamesSeen) -> bool:
+def _(row: TopicGroup | GroupDelivery | DeadLetters, seen: NamesSeen) -> bool:
     return not seen.group(row.group)
 
 
 @_is_gone.register
 def _(row: ProducerGroup, seen: NamesSeen) -> bool:
+    return not seen.group(row.name)
+
+
+@_is_gone.register
+def _(row: Behind, seen: NamesSeen) -> bool:
     return not seen.group(row.name)
 
 
@@ -83,7 +89,9 @@ def _without(value: Any, _seen: NamesSeen) -> Any:
 
 @_without.register
 def _(value: GroupClients, seen: NamesSeen) -> Any:
-    return replace(value, subscriptions=seen.filtered(value.subscriptions))
+    kept = seen.filtered(value.subscriptions)
+    unseen = value.unseen_topics + len(value.subscriptions) - len(kept)
+    return replace(value, subscriptions=kept, unseen_topics=unseen)
 
 
 @_without.register
@@ -100,13 +108,39 @@ def _(value: GroupOffsets, seen: NamesSeen) -> Any:
 
 @_without.register
 def _(value: Progress, seen: NamesSeen) -> Any:
-    topics = (name if seen.topic(name) else HIDDEN_NAME for name in value.topics)
-    return replace(value, topics=tuple(topics))
+    topics = tuple(name if seen.topic(name) else HIDDEN_NAME for name in value.topics)
+    return replace(value, topics=topics, unseen_topics=topics.count(HIDDEN_NAME))
 
 
 @_without.register
 def _(value: GroupMetrics | GroupImpact, seen: NamesSeen) -> Any:
-    return replace(value, topics=tuple(filter(seen.topic, value.topics)))
+    kept = tuple(filter(seen.topic, value.topics))
+    unseen = value.unseen_topics + len(value.topics) - len(kept)
+    return replace(value, topics=kept, unseen_topics=unseen)
+
+
+@_without.register
+def _(value: Overview, seen: NamesSeen) -> Any:
+    topics = tuple(filter(seen.topic, value.unread_topics))
+    letters = value.dead_letters or ()
+    return replace(
+        value,
+        unread_topics=topics,
+        unseen_topics=value.unseen_topics + len(value.unread_topics) - len(topics),
+        totals=seen.filtered(value.totals),
+        dead_letters=seen.filtered(value.dead_letters),
+        unseen_dead_letters=(
+            *value.unseen_dead_letters,
+            *(each.count for each in letters if not seen.group(each.group)),
+        ),
+    )
+
+
+@_without.register
+def _(value: Totals, seen: NamesSeen) -> Any:
+    kept = seen.filtered(value.behind)
+    unseen = value.unseen_behind + len(value.behind) - len(kept)
+    return replace(value, behind=kept, unseen_behind=unseen)
 
 
 @_without.register

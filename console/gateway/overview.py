@@ -23,6 +23,7 @@ from core_broker.message.topics import DLQ_PREFIX
 
 T = TypeVar("T")
 
+#: Maximum number of groups in the list of the highest lag.
 BEHIND_SHOWN = 5
 #: Kinds of topics that RocketMQ creates by itself.
 NOT_OWN = frozenset({"system", "retry", "dlq"})
@@ -65,16 +66,30 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over groups. None means unknown; the sums lack `left_out` groups."""
+    """Sums over groups. None means unknown; the sums lack `left_out` groups.
+
+    `behind` has the highest lag first; `unseen_behind` counts the groups behind whose names the
+    reader does not see.
+    """
 
     lag: int | None
     behind: tuple[Behind, ...]
     left_out: int
+    unseen_behind: int = 0
+
+    @property
+    def highest(self) -> tuple[Behind, ...]:
+        """The groups with the highest lag."""
+        return self.behind[:BEHIND_SHOWN]
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """`unread_topics` have unread write queues (`queue_safety`)."""
+    """`unread_topics` have unread write queues (`queue_safety`).
+
+    Names that the reader does not see are left out: `unseen_topics` counts these topics, and
+    `unseen_dead_letters` are the numbers of dead letters of these groups.
+    """
 
     load: Load
     brokers: tuple[BrokerRow, ...]
@@ -84,6 +99,20 @@ class Overview:
     unread_topics: tuple[str, ...]
     totals: Totals | None
     dead_letters: tuple[DeadLetters, ...] | None
+    unseen_topics: int = 0
+    unseen_dead_letters: tuple[int, ...] = ()
+
+    @property
+    def unread_topic_count(self) -> int:
+        return len(self.unread_topics) + self.unseen_topics
+
+    @property
+    def unseen_dead_letter_groups(self) -> int:
+        return len(self.unseen_dead_letters)
+
+    @property
+    def dead_letter_group_count(self) -> int:
+        return len(self.dead_letters or ()) + self.unseen_dead_letter_groups
 
     @property
     def total_lag(self) -> int | None:
@@ -113,7 +142,7 @@ class Overview:
         """The number of all dead letters; None when too many groups need a request each."""
         if self.dead_letters is None:
             return None
-        return sum(each.count for each in self.dead_letters)
+        return sum(each.count for each in self.dead_letters) + sum(self.unseen_dead_letters)
 
 
 @question(fresh_for_ms=1_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
@@ -155,7 +184,7 @@ async def unless_down(
 
 @question(fresh_for_ms=2_000, deadline_ms=INVENTORY_DEADLINE_MS, costly=True)
 async def group_totals(session: ClusterSession) -> Partial[Totals]:
-    """The lag of all groups, and the groups with the highest lag that are behind."""
+    """The lag of all groups, and the groups that are behind."""
     rows = await session.ask(group_rows)
     known = await session.ask(bulk_group_metrics)
     numbers = dict(known.value.by_name)
@@ -222,8 +251,9 @@ def furthest_behind(
     numbers: Mapping[str, GroupMetrics],
     measured_ms: Callable[[str], int],
 ) -> tuple[Behind, ...]:
-    """Return the groups with the highest lag, without lag younger than a commit interval."""
+    """Return the groups that are behind, highest lag first; lag younger than a commit interval does
+    not count."""
     behind = [Behind(row.name, numbers[row.name]) for row in rows if row.name in numbers]
     behind = [each for each in behind if each.numbers.is_behind(measured_ms(each.name))]
     behind.sort(key=lambda each: (-(each.numbers.lag or 0), each.name))
-    return tuple(behind[:BEHIND_SHOWN])
+    return tuple(behind)

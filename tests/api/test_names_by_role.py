@@ -1,7 +1,8 @@
 """No page, resource or feed shows a name that no permission of the reader includes.
 
-The routes come from the URL configuration. The role may read everything that is called `pay-…`; the
-topic `pay-…` is read by another group, and the group `pay-…` reads another topic.
+The routes come from the URL configuration. The role may read the cluster and everything that is
+called `pay-…`; the topic `pay-…` is read by another group, and the group `pay-…` reads another
+topic. The overview of the cluster has something to say about each of them.
 """
 
 import json
@@ -52,6 +53,8 @@ REACHED = {
     *("clients:detail", "offsets:wizard", "api-offset-resets"),
     *("deadletters:list", "deadletters:group", "api-dlq"),
     *("message:list", "message:detail", "api-message"),
+    *("clusters:overview", "clusters:behind", "clusters:name-server-keys"),
+    *("api-cluster", "api-name-server-keys"),
 }
 
 
@@ -68,8 +71,11 @@ class Names:
 
 @pytest.fixture
 def names(traffic: Traffic, local: Cluster, db: None) -> Iterator[Names]:
-    topic, group = traffic.topic("pay-orders"), traffic.group("pay-billing")
-    hidden_topic, hidden_group = traffic.topic(f"{HIDDEN}topic"), traffic.group(f"{HIDDEN}group")
+    topic, hidden_topic = (
+        traffic.topic(each, write_queue_nums=4, read_queue_nums=2)
+        for each in ("pay-orders", f"{HIDDEN}topic")
+    )
+    group, hidden_group = traffic.group("pay-billing"), traffic.group(f"{HIDDEN}group")
     for each in (topic, hidden_topic):
         wait_for_topic(traffic, each)
     sent = store(traffic, Message(topic, b"a"), Message(topic, b"b"))
@@ -98,6 +104,8 @@ def names(traffic: Traffic, local: Cluster, db: None) -> Iterator[Names]:
         ).pk
         for each in (topic, hidden_topic)
     ]
+    key = ("ORDER_TOPIC_CONFIG", hidden_topic)
+    traffic.admin(lambda admin: admin.kv_put(*key, "broker-a:4"))
     with traffic.foreign_client(beat):
         yield Names(
             topic,
@@ -108,6 +116,7 @@ def names(traffic: Traffic, local: Cluster, db: None) -> Iterator[Names]:
             (hidden_topic, hidden_group, f"{HIDDEN}producer"),
             resets[1],
         )
+    traffic.admin(lambda admin: admin.kv_delete(*key))
 
 
 def arguments(names: Names) -> dict[str, str]:
@@ -148,11 +157,12 @@ def shown(page: Client, script: Client, route: Route, names: Names) -> Iterator[
 
 @pytest.mark.timeout(900)
 def test_no_route_shows_a_name_that_the_role_excludes(names: Names, traffic: Traffic) -> None:
-    user = member("ann", "*:admin:pay-*")
+    user = member("ann", "*:admin:pay-*", "clusters:read")
     page, script = browser(user), Api(user).client
     staff = browser(User.objects.create_superuser("boss", password="x"))
     client_page = f"{HOME}/clients/{names.client}/"
     poll(lambda: f"{HIDDEN}group" in content(staff.get(client_page)))
+    poll(lambda: shows_all(staff, f"{HOME}/", names.hidden[:2]))
     reached, leaks = set(), {}
     for route in filter(readable, routes()):
         for status, text in shown(page, script, route, names):
@@ -170,6 +180,11 @@ def shows(client: Client, path: str, name: str) -> bool:
     return name in content(client.get(path))
 
 
+def shows_all(client: Client, path: str, names: tuple[str, ...]) -> bool:
+    text = content(client.get(path))
+    return all(name in text for name in names)
+
+
 def test_the_same_routes_show_the_names_to_a_viewer(names: Names) -> None:
     """Otherwise the test above would pass with empty pages."""
     user = User.objects.create_user("viewer", password="x")
@@ -182,6 +197,10 @@ def test_the_same_routes_show_the_names_to_a_viewer(names: Names) -> None:
         (f"{HOME}/groups/{names.group}/offsets/", hidden_topic),
         (f"{HOME}/messages/{names.message}/", hidden_group),
         (f"{HOME}/clients/{names.client}/", producer),
+        (f"{HOME}/", hidden_group),
+        (f"{HOME}/behind/", hidden_group),
+        (f"{HOME}/", hidden_topic),
+        (f"{HOME}/name-servers/keys/", hidden_topic),
         (f"{API}/groups/{names.group}", hidden_topic),
     ):
         client = script if path.startswith(API) else page
@@ -250,7 +269,8 @@ def test_lag_and_counts_include_unseen_names(names: Names) -> None:
     every = Api(User.objects.create_user("viewer", password="x"))
     some = Api(member("ida", "topics:read:pay-*", "groups:read:pay-*"))
     whole, seen = (each.get(f"/groups/{names.group}")["progress"] for each in (every, some))
-    assert seen == {**whole, "topics": ["***", names.topic]}
+    assert whole["unseen_topics"] == 0
+    assert seen == {**whole, "topics": ["***", names.topic], "unseen_topics": 1}
     assert whole["topics"] == [hidden_topic, names.topic]
 
     def numbers(api: Api) -> dict[str, Any]:
@@ -263,6 +283,55 @@ def test_lag_and_counts_include_unseen_names(names: Names) -> None:
     page = browser(User.objects.get(username="ida"))
     text = content(page.get(f"{HOME}/topics/{names.topic}/consumers/"))
     assert "1 more group that your permissions do not include." in text
+
+
+def test_pages_of_a_group_and_its_deletion_count_unseen_topics(names: Names) -> None:
+    user = member("jay", "topics:read:pay-*", "groups:admin:pay-*")
+    page, api = browser(user), Api(user)
+    more = "1 more topic that your permissions do not include."
+    group = f"{HOME}/groups/{names.group}"
+    for path in ("/", "/queues/", "/consumers/", "/delete/"):
+        poll(partial(shows, page, f"{group}{path}", more))
+    impact = api.get(f"/groups/{names.group}/impact")
+    assert (impact["topics"], impact["unseen_topics"]) == ([names.topic], 1)
+    clients = api.get(f"/groups/{names.group}/clients")
+    assert [each["topic"] for each in clients["subscriptions"]] == [names.topic]
+    assert clients["unseen_topics"] == 1
+
+    def numbers() -> dict[str, Any]:
+        [found] = api.get(f"/groups?q={names.group}")["items"]
+        return found["numbers"] or {}
+
+    poll(lambda: numbers().get("topics") == [names.topic] and numbers()["unseen_topics"] == 1)
+    blind = Api(member("kay", f"groups:read:{names.group}"))
+    assert blind.get(f"/groups/{names.group}/impact")["unseen_topics"] == 2
+    page = browser(User.objects.get(username="kay"))
+    text = content(page.get(f"{group}/queues/"))
+    assert "2 more topics that your permissions do not include." in text
+    assert "No committed offsets" not in text
+
+
+def test_the_overview_counts_unseen_topics_and_groups(names: Names) -> None:
+    every = Api(User.objects.create_user("viewer", password="x"))
+    user = member("lee", "clusters:read", "topics:read:pay-*", "groups:read:pay-*")
+
+    def complete() -> dict[str, Any]:
+        found: dict[str, Any] = every.get("")
+        groups = {each["group"] for each in found["dead_letters"] or ()}
+        known = {names.group, names.hidden[1]} <= groups
+        return found if known and names.hidden[0] in found["unread_topics"] else {}
+
+    whole, seen = poll(complete), Api(user).get("")
+    assert seen["unread_topics"] == [names.topic]
+    assert [each["group"] for each in seen["dead_letters"]] == [names.group]
+    assert (seen["unseen_topics"], seen["unseen_dead_letter_groups"]) == (1, 1)
+    assert (whole["unseen_topics"], whole["unseen_dead_letter_groups"]) == (0, 0)
+    assert seen["dead_letter_count"] == whole["dead_letter_count"]
+    text = content(browser(user).get(f"{HOME}/"))
+    for kind in ("topic", "group"):
+        assert f"1 more {kind} that your permissions do not include." in text
+    keys = Api(user).get("/name-server-keys")
+    assert (keys["items"], keys["unseen"]) == ([], 1)
 
 
 def test_a_reset_of_an_unseen_topic_stays_unseen(names: Names) -> None:

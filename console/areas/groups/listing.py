@@ -89,7 +89,7 @@ METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
         numeric=True,
         hint=_("Messages in the dead-letter queue of the group"),
     ),
-    Column("topics", _("Topics"), metric(lambda numbers: len(numbers.topics)), numeric=True),
+    Column("topics", _("Topics"), metric(lambda numbers: numbers.topic_count), numeric=True),
 )
 COLUMNS: Columns[GroupLine] = Columns(
     Column("name", _("Group"), lambda line: line.row.name), *METRIC_COLUMNS

@@ -15,6 +15,7 @@ from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 
 LAG_HELP = "Messages stored but not yet consumed, including retries; null when unknown."
+UNSEEN_HELP = "Further topics, whose names the permissions of the caller do not include."
 
 
 class ProgressSerializer(serializers.Serializer[Any]):
@@ -27,7 +28,12 @@ class ProgressSerializer(serializers.Serializer[Any]):
         allow_null=True,
         help_text="Store time of the last consumed message, lowest over the queues.",
     )
-    topics = serializers.ListField(child=serializers.CharField())
+    topics = serializers.ListField(
+        child=serializers.CharField(), help_text="`***` for each topic in `unseen_topics`."
+    )
+    unseen_topics = serializers.IntegerField(
+        help_text="Topics whose names the permissions of the caller do not include."
+    )
 
 
 class GroupNumbersSerializer(serializers.Serializer[Any]):
@@ -55,6 +61,7 @@ class GroupNumbersSerializer(serializers.Serializer[Any]):
         help_text="Broadcast consumption: clients keep their own offsets, unknown to brokers."
     )
     topics = serializers.ListField(child=serializers.CharField())
+    unseen_topics = serializers.IntegerField(help_text=UNSEEN_HELP)
 
 
 class GroupRowSerializer(serializers.Serializer[Any]):
@@ -144,6 +151,7 @@ class ClientListSerializer(AnsweredSerializer):
 
     clients = ClientSerializer(many=True)
     subscriptions = SubscriptionSerializer(many=True)
+    unseen_topics = serializers.IntegerField(help_text=UNSEEN_HELP)
     consume_type = serializers.CharField(allow_null=True)
     message_model = serializers.CharField(allow_null=True)
     consume_from_where = serializers.CharField(allow_null=True)
@@ -165,6 +173,7 @@ class GroupImpactSerializer(AnsweredSerializer):
     brokers = serializers.ListField(child=serializers.CharField())
     clients = serializers.IntegerField()
     topics = serializers.ListField(child=serializers.CharField())
+    unseen_topics = serializers.IntegerField(help_text=UNSEEN_HELP)
     lag = serializers.IntegerField(allow_null=True)
     retry_stored = serializers.IntegerField(allow_null=True)
     dead_letters = serializers.IntegerField(allow_null=True)

@@ -20,7 +20,6 @@ from console.gateway.groups.members import group_clients, queue_owners, running_
 from console.gateway.groups.progress import (
     GroupQueue,
     group_offsets,
-    queue_progress,
     with_owners,
 )
 from console.resources import history
@@ -111,11 +110,16 @@ class QueuesPage(GroupTab):
 
     def get(self, request: HttpRequest, cluster: str, group: str) -> HttpResponse:
         self.cluster.ask(group_settings, group)
-        queues, failures = self.ask_if_up(queue_progress, group)
+        offsets, failures = self.ask_if_up(group_offsets, group)
         owners, _owner_failures = self.ask_if_up(queue_owners, group)
-        held = with_owners(queues or (), owners or {})
-        highest = max((queue.lag or 0 for queue in held), default=0)
-        return self.show_tab(failures, topics=by_topic(held), highest=max(1, highest))
+        held = with_owners(offsets.queues if offsets else (), owners or {})
+        progress = offsets and offsets.progress
+        return self.show_tab(
+            failures,
+            topics=by_topic(held),
+            unseen_topics=progress.unseen_topics if progress else 0,
+            highest=max([1, *(queue.lag or 0 for queue in held)]),
+        )
 
 
 class ConsumersPage(GroupTab):

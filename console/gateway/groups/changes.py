@@ -61,7 +61,10 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class GroupImpact:
-    """The objects that a deletion of the group affects; None means unknown."""
+    """The objects that a deletion of the group affects; None means unknown.
+
+    `topics` lacks the names that the reader does not see; `unseen_topics` counts these topics.
+    """
 
     brokers: tuple[str, ...]
     clients: int
@@ -69,6 +72,12 @@ class GroupImpact:
     lag: int | None
     retry_stored: int | None
     dead_letters: int | None
+    unseen_topics: int = 0
+
+    @property
+    def topic_count(self) -> int:
+        """The number of topics, also of topics whose names the reader does not see."""
+        return len(self.topics) + self.unseen_topics
 
 
 @question(fresh_for_ms=1_000)

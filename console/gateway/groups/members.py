@@ -37,13 +37,17 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class GroupClients:
-    """The current members of a group. Terms are RocketMQ's; None without members."""
+    """The current members of a group. Terms are RocketMQ's; None without members.
+
+    `unseen_topics` counts the subscriptions of topics whose names the reader does not see.
+    """
 
     clients: tuple[Client, ...]
     subscriptions: tuple[SubscriptionData, ...]
     consume_type: str | None
     message_model: str | None
     consume_from_where: str | None
+    unseen_topics: int = 0
 
     @property
     def online(self) -> bool:

@@ -36,7 +36,8 @@ class GroupMetrics:
 
     `lag` counts messages; None also before the first committed offset. `pending_since_ms` is the
     store time of the oldest unconsumed message. `rate` is the average of the last minute, msg/s.
-    Members of a `broadcasting` group store their offsets themselves.
+    Members of a `broadcasting` group store their offsets themselves. `unseen_topics` counts the
+    topics whose names the reader does not see; `topics` lacks these names.
     """
 
     lag: int | None
@@ -47,11 +48,17 @@ class GroupMetrics:
     clients: int | None
     dead_letters: int | None
     broadcasting: bool = False
+    unseen_topics: int = 0
+
+    @property
+    def topic_count(self) -> int:
+        """The number of topics, also of topics whose names the reader does not see."""
+        return len(self.topics) + self.unseen_topics
 
     @property
     def consumed(self) -> bool:
         """True after the first committed offset."""
-        return self.lag is not None or bool(self.topics)
+        return self.lag is not None or self.topic_count > 0
 
     def lag_seconds(self, at_ms: int) -> float | None:
         """Return the age of the oldest unconsumed message, seconds; 0 without lag."""

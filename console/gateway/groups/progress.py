@@ -16,7 +16,8 @@ class Progress:
     """Progress of a group over its queues. `lag` counts messages; None means unknown.
 
     `behind_since_ms` is the earliest store time of a last consumed message among the queues with
-    lag; None without lag or before the first consumption.
+    lag; None without lag or before the first consumption. `unseen_topics` counts the topics whose
+    names the reader does not see; `topics` has a placeholder for each.
     """
 
     lag: int | None
@@ -24,6 +25,7 @@ class Progress:
     rate: float | None
     behind_since_ms: int | None
     topics: tuple[str, ...]
+    unseen_topics: int = 0
 
 
 @dataclass(frozen=True, slots=True)

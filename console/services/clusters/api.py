@@ -123,11 +123,19 @@ class ClusterSerializer(AnsweredSerializer):
         child=serializers.CharField(),
         help_text="Topics with more write queues than read queues: no consumer reads the rest.",
     )
+    unseen_topics = serializers.IntegerField(
+        help_text="Further topics of this kind, whose names the permissions of the caller do not "
+        "include."
+    )
     total_lag = serializers.IntegerField(allow_null=True)
     dead_letter_count = serializers.IntegerField(
         allow_null=True, help_text="Null when the cluster has too many groups to query."
     )
     dead_letters = DeadLettersSerializer(many=True, allow_null=True)
+    unseen_dead_letter_groups = serializers.IntegerField(
+        help_text="Further groups with dead letters, whose names the permissions of the caller do "
+        "not include; `dead_letter_count` includes their dead letters."
+    )
     brokers = BrokerSerializer(many=True)
 
 

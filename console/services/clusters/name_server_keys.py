@@ -20,7 +20,7 @@ from console.api.flags import DRY_RUN, dry_run_body, read_flag
 from console.api.serializers import AnsweredSerializer, BodySerializer, OutcomesSerializer
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.frame.access import Need, needs, readable_names
 from console.frame.forms import TablerForm
 from console.frame.outcomes import tell_outcomes
 from console.frame.pages import ClusterPage
@@ -31,6 +31,7 @@ from console.gateway.brokers.name_server_keys import (
     NAMESPACE_CHARS_MAX,
     ORDER_NAMESPACE,
     VALUE_CHARS_MAX,
+    KeyValue,
     NamespaceKeys,
     change_name_server_key,
     differences,
@@ -106,15 +107,26 @@ class NameServerKeysPage(ClusterPage):
     def form(self, form: KeyForm, status: int = 200, **more: Any) -> HttpResponse:
         namespace = self.namespace()
         answer = self.cluster.ask(name_server_keys, namespace)
+        rows = seen_rows(self.request.user, self.cluster, answer.value)
         return self.show(
             title=_("Name servers"),
             answer=answer,
             state=answer.value,
+            rows=rows,
+            unseen=len(answer.value.rows) - len(rows),
             namespaces=list(dict.fromkeys((*KNOWN_NAMESPACES, namespace))),
             form=form,
             status=status,
             **more,
         )
+
+
+def seen_rows(user: Any, cluster: Cluster, state: NamespaceKeys) -> tuple[KeyValue, ...]:
+    """Return the keys that the user sees: those of ORDER_TOPIC_CONFIG are names of topics."""
+    if state.namespace != ORDER_NAMESPACE:
+        return state.rows
+    is_seen = readable_names(user, "topics", cluster.name)
+    return tuple(row for row in state.rows if is_seen(row.key))
 
 
 def changed(
@@ -151,6 +163,9 @@ class KeyValueListSerializer(AnsweredSerializer):
     namespace = serializers.CharField()
     servers = serializers.ListField(child=serializers.CharField())
     items = KeyValueSerializer(many=True)
+    unseen = serializers.IntegerField(
+        help_text="Further keys: names of topics that the permissions of the caller do not include."
+    )
 
 
 class KeyValueFields(BodySerializer):
@@ -174,11 +189,13 @@ class NameServerKeys(ClusterResource):
     def get(self, request: Request, cluster: str) -> Response:
         """Keys of a namespace with the value of each name server. `ETag` identifies the state."""
         answer = self.cluster.ask(name_server_keys, self.namespace())
+        rows = seen_rows(request.user, self.cluster, answer.value)
         body = KeyValueListSerializer(
             {
                 "namespace": answer.value.namespace,
                 "servers": answer.value.servers,
-                "items": answer.value.rows,
+                "items": rows,
+                "unseen": len(answer.value.rows) - len(rows),
                 **told_with(answer),
             }
         ).data

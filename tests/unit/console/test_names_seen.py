@@ -6,10 +6,19 @@ from typing import Any
 import pytest
 
 from console.gateway.groups.changes import GroupImpact
+from console.gateway.groups.metrics import GroupMetrics
 from console.gateway.groups.progress import Progress
 from console.gateway.kicks import QueueMove
 from console.gateway.messages.deliveries import Delivery, GroupDelivery
 from console.gateway.names_seen import HIDDEN_NAME, NamesSeen
+from console.gateway.overview import (
+    BEHIND_SHOWN,
+    Behind,
+    DeadLetters,
+    Overview,
+    Totals,
+    load_of,
+)
 from console.gateway.topics.changes import TopicImpact
 from console.gateway.topics.metrics import TopicMetrics
 from core_broker.remoting.bodies import (
@@ -73,11 +82,30 @@ def test_totals_stay_where_names_go() -> None:
     own = SEEN.filtered(TopicMetrics(5, 5, None, None, lags={"pay-a": 8, "closed": 7}))
     assert (own.worst_lag, own.worst_group) == (8, "pay-a")
     progress = Progress(7, 0, None, None, ("closed", "pay-a"))
-    assert SEEN.filtered(progress) == replace(progress, topics=(HIDDEN_NAME, "pay-a"))
+    seen = replace(progress, topics=(HIDDEN_NAME, "pay-a"), unseen_topics=1)
+    assert SEEN.filtered(progress) == SEEN.filtered(SEEN.filtered(progress)) == seen
     group = GroupImpact(("b",), 1, ("pay-a", "closed"), 9, 0, 0)
-    assert SEEN.filtered(group) == replace(group, topics=("pay-a",))
+    assert SEEN.filtered(group) == replace(group, topics=("pay-a",), unseen_topics=1)
+    assert SEEN.filtered(SEEN.filtered(group)).topic_count == 2
     move = QueueMove("pay-a", "closed", "b", 0, None)
     assert SEEN.filtered((move,)) == (replace(move, topic=HIDDEN_NAME),)
+
+
+def test_the_overview_of_a_cluster_has_the_seen_names_and_whole_sums() -> None:
+    numbers = GroupMetrics(9, 0, None, None, ("pay-a",), 1, 0)
+    names = [f"closed-{number}" for number in range(BEHIND_SHOWN)]
+    behind = tuple(Behind(name, numbers) for name in (*names, "pay-last"))
+    load = load_of(())
+    letters = (DeadLetters("closed", 5, None), DeadLetters("pay-a", 2, 7))
+    whole = Overview(load, (), 3, 3, 3, ("closed", "pay-a"), Totals(54, behind, 0), letters)
+    seen: Any = SEEN.filtered(whole)
+    assert (seen.unread_topics, seen.unseen_topics, seen.unread_topic_count) == (("pay-a",), 1, 2)
+    assert seen.dead_letters == letters[1:]
+    assert (seen.dead_letter_count, seen.dead_letter_group_count) == (7, 2)
+    assert [each.name for each in seen.totals.highest] == ["pay-last"], "behind the first five"
+    assert (seen.total_lag, seen.totals.unseen_behind) == (54, BEHIND_SHOWN)
+    unknown: Any = SEEN.filtered(replace(whole, totals=None, dead_letters=None))
+    assert (unknown.totals, unknown.dead_letter_count) == (None, None)
 
 
 def test_rows_of_unseen_groups_go_and_other_values_stay() -> None:

@@ -6,6 +6,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -17,6 +18,7 @@ from console.accounts.forms import PermissionsField
 from console.accounts.models import DESCRIPTION_CHARS_MAX, ROLE_NAME_CHARS_MAX, CustomRole
 from console.audit.recording import audited
 from console.frame.access import Need, Role, needs
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import Crumb, Page
 from console.frame.permissions import PATTERN_CHARS_MAX, Action, Scope, Target
@@ -140,7 +142,22 @@ class RolePage(Page):
     def get(self, request: HttpRequest, role: str) -> HttpResponse:
         found = custom_roles.role_named(role)
         initial = {"description": found.description, "permissions": "\n".join(found.permissions)}
-        return self.form(found, CustomRoleForm(initial=initial, fixed_name=True))
+        form = CustomRoleForm(initial=initial, fixed_name=True)
+        return self.form(found, form, confirmation=self.confirmation(found))
+
+    def confirmation(self, role: CustomRole) -> Confirmation | None:
+        """Return the question of the address."""
+        if self.request.GET.get(ASK) != "delete":
+            return None
+        names = [each.get_username() for each in _users_of(role)]
+        users = _("Users with this role: %(users)s") % {"users": ", ".join(names)}
+        losing = _("Deleting the role takes its permissions from these users.")
+        return Confirmation(
+            question=_("Delete the role “%(name)s”?") % {"name": role.name},
+            button=_("Delete role"),
+            name="delete",
+            consequences=(users, losing) if names else (_("No user has this role."),),
+        )
 
     def post(self, request: HttpRequest, role: str) -> HttpResponseBase:
         found = custom_roles.role_named(role)
@@ -168,14 +185,20 @@ class RolePage(Page):
         messages.success(request, _("The role is saved."))
         return redirect("accounts:role", role)
 
-    def form(self, role: CustomRole, form: CustomRoleForm, status: int = 200) -> HttpResponse:
-        users = User.objects.filter(profile__roles=role).order_by("username")
+    def form(
+        self, role: CustomRole, form: CustomRoleForm, status: int = 200, **more: Any
+    ) -> HttpResponse:
         return self.show(
             title=role.name,
             crumbs=[Crumb(_("Roles"), reverse("accounts:roles")), Crumb(role.name)],
             status=status,
             form=form,
             custom_role=role,
-            users=users,
+            users=_users_of(role),
             resources=resources(),
+            **more,
         )
+
+
+def _users_of(role: CustomRole) -> QuerySet[User]:
+    return User.objects.filter(profile__roles=role).order_by("username")

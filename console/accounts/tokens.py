@@ -1,5 +1,7 @@
 """Pages of the user's own account: API tokens and time zone."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -8,10 +10,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.accounts import changes
+from console.accounts.confirmations import of_token
 from console.accounts.forms import TokenForm, ZoneForm
 from console.accounts.models import Profile
 from console.audit.recording import audited
 from console.frame.access import Need, Role, needs, role_of
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.pages import Crumb, Page
 from console.frame.targets import resources
 from console.gateway import GatewayError
@@ -25,7 +29,14 @@ class TokensPage(Page):
     actions = {"post": "token.create"}
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        return self.form(request, self.empty(request))
+        return self.form(request, self.empty(request), confirmation=self.confirmation(request))
+
+    def confirmation(self, request: HttpRequest) -> Confirmation | None:
+        """Return the question of the address."""
+        if request.GET.get(ASK) != "revoke":
+            return None
+        key = request.GET.get("token", "").replace("\x00", "")
+        return of_token(changes.token_of(key, request.user))  # type: ignore[arg-type]
 
     def post(self, request: HttpRequest) -> HttpResponseBase:
         if "revoke" in request.POST:
@@ -70,7 +81,7 @@ class TokensPage(Page):
         return TokenForm(most=self.most(request))
 
     def form(
-        self, request: HttpRequest, form: TokenForm, status: int = 200, **more: str
+        self, request: HttpRequest, form: TokenForm, status: int = 200, **more: Any
     ) -> HttpResponse:
         return self.show(
             title=_("API tokens"),

@@ -10,13 +10,14 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console.accounts import changes, second_factor
+from console.accounts import changes, confirmations, second_factor
 from console.accounts.changes import user_of
 from console.accounts.custom_roles import check_not_above
 from console.accounts.forms import RolesForm, UserForm
 from console.accounts.sessions import end, sessions_of
 from console.audit.recording import audited
 from console.frame.access import Need, Role, held_by, needs
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.pages import Crumb, Page
 from console.gateway import AlreadyExists, NotAllowedNow, Unusable
 
@@ -77,6 +78,7 @@ class UserPage(Page):
     def get(self, request: HttpRequest, number: int) -> HttpResponse:
         user = user_of(number)
         return self.show(
+            confirmation=self.confirmation(user),
             title=user.get_username(),
             crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(user.get_username())],
             person=user,
@@ -89,6 +91,15 @@ class UserPage(Page):
             tokens=changes.tokens_of(user),
             is_self=user.pk == request.user.pk,
         )
+
+    def confirmation(self, user: User) -> Confirmation | None:
+        """Return the question of the address."""
+        asked = self.request.GET.get(ASK, "")
+        if asked == "revoke":
+            key = self.request.GET.get("token", "").replace("\x00", "")
+            return confirmations.of_token(changes.token_of(key, user))
+        ask = confirmations.OF_USER.get(asked)
+        return None if ask is None else ask(user)
 
     def post(self, request: HttpRequest, number: int) -> HttpResponseBase:
         """Run the action of the pressed button."""

@@ -312,7 +312,7 @@ def test_pages_change_rules_silences_and_receivers(page: Client, hook: Hook) -> 
     assert page.post(url, {"switch": "off"}).status_code == 302
     rule.refresh_from_db()
     assert not rule.enabled
-    assert "Delete the rule?" in page.post(url, {"remove": ""}).content.decode()
+    assert "Delete the rule “" in page.post(url, {"remove": ""}).content.decode()
     assert page.post(url, {"removed": ""}).status_code == 302
     silence = {"duration_s": "3600", "reason": "work", "pattern": "a*"}
     assert page.post(f"{HOME}/silences/", silence).status_code == 302

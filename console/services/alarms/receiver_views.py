@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.confirmations import Confirmation
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import GatewayError
 from console.services.alarms import receivers
@@ -86,7 +87,7 @@ class ReceiverPage(ClusterPage):
             outcome = tested(request, cluster, receiver)
             return self.form(receiver, self.stored(receiver), outcome=outcome)
         if "remove" in request.POST:
-            return self.form(receiver, self.stored(receiver), removing=True)
+            return self.form(receiver, self.stored(receiver), confirmation=of_receiver(receiver))
         before = ReceiverSerializer(receiver).data
         about: dict[str, Any] = {"cluster": cluster, "target": receiver.name, "before": before}
         if "removed" in request.POST:
@@ -122,6 +123,16 @@ class ReceiverPage(ClusterPage):
             status=status,
             **more,
         )
+
+
+def of_receiver(receiver: Receiver) -> Confirmation:
+    """Ask before a receiver is deleted."""
+    return Confirmation(
+        question=_("Delete the receiver “%(name)s”?") % {"name": receiver.name},
+        button=_("Delete receiver"),
+        name="removed",
+        consequences=(_("Waiting notices are not sent. URL and secret cannot be restored."),),
+    )
 
 
 def crumbs(cluster: str, title: str) -> list[Crumb]:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.confirmations import Confirmation
 from console.frame.formats import duration
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import GatewayError
@@ -96,7 +97,8 @@ class RulePage(ClusterPage):
     def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
         rule = rules.rule_numbered(cluster, number)
         if "remove" in request.POST:
-            return self.form(rule, RuleForm(initial=initial_of(rule)), removing=True)
+            form = RuleForm(initial=initial_of(rule))
+            return self.form(rule, form, confirmation=of_rule(rule))
         if "preview" not in request.POST:
             check_scope(request, Need.WRITE, rule.cluster)
         if "removed" in request.POST:
@@ -147,6 +149,16 @@ class RulePage(ClusterPage):
         title = str(rules.title_of(rule))
         crumb = crumbs(self.cluster.name, title)
         return self.show(title=title, crumbs=crumb, form=form, rule=rule, status=status, **more)
+
+
+def of_rule(rule: AlarmRule) -> Confirmation:
+    """Ask before a rule is deleted."""
+    return Confirmation(
+        question=_("Delete the rule “%(name)s”?") % {"name": rules.title_of(rule)},
+        button=_("Delete rule"),
+        name="removed",
+        consequences=(_("Its firing alarms resolve, and their receivers are notified."),),
+    )
 
 
 def for_of(rule: AlarmRule) -> str:

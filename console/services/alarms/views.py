@@ -12,13 +12,14 @@ from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
 from console.frame.access import Need
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.tables import TableQuery
 from console.gateway import GatewayError, now_ms
 from console.services.alarms import episodes, silences
 from console.services.alarms.api import deliveries_of
 from console.services.alarms.forms import KINDS, AcknowledgeForm, SilenceForm
-from console.services.alarms.models import OBJECT_CHARS_MAX, Delivery, Episode
+from console.services.alarms.models import OBJECT_CHARS_MAX, Delivery, Episode, Silence
 from console.services.alarms.scope import check_scope
 from console.services.findings.finding import Target
 from console.services.findings.listing import KIND_TITLES, page_of
@@ -130,7 +131,27 @@ class SilencesPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         names = ("rule", "kind", "pattern")
         initial = {name: request.GET.get(name, "")[:OBJECT_CHARS_MAX] for name in names}
-        return self.form(SilenceForm(cluster, initial=initial))
+        form = SilenceForm(cluster, initial=initial)
+        return self.form(form, confirmation=self.confirmation(request))
+
+    def confirmation(self, request: HttpRequest) -> Confirmation | None:
+        """Return the question of the address."""
+        if request.GET.get(ASK) != "end":
+            return None
+        silence = self.silence(request.GET.get("silence", ""))
+        return Confirmation(
+            question=_("End the silence “%(reason)s” now?") % {"reason": silence.reason},
+            button=_("End now"),
+            name="end",
+            value=str(silence.pk),
+            consequences=(_("Alarms that fire under the silence send their notices then."),),
+            icon="moon",
+        )
+
+    def silence(self, text: str) -> Silence:
+        """Return the silence of a number in a request."""
+        number = int(text) if text.isdecimal() and len(text) < 10 else 0
+        return silences.silence_numbered(self.cluster.name, number)
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
         if "end" in request.POST:
@@ -151,17 +172,15 @@ class SilencesPage(ClusterPage):
         return redirect("alarms:silences", cluster=cluster)
 
     def end(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
-        text = request.POST["end"]
-        number = int(text) if text.isdecimal() and len(text) < 10 else 0
-        silence = silences.silence_numbered(cluster, number)
+        silence = self.silence(request.POST["end"])
         check_scope(request, Need.WRITE, silence.cluster)
-        about: dict[str, Any] = {"target": str(number), "before": silences.state_of(silence)}
+        about: dict[str, Any] = {"target": str(silence.pk), "before": silences.state_of(silence)}
         with audited(request, "alarm-silence.end", cluster=cluster, **about):
             silences.end(silence)
         messages.success(request, _("The silence has ended."))
         return redirect("alarms:silences", cluster=cluster)
 
-    def form(self, form: SilenceForm, status: int = 200) -> HttpResponse:
+    def form(self, form: SilenceForm, status: int = 200, **more: Any) -> HttpResponse:
         at_ms = now_ms()
         rows = silences.silences_of(self.cluster.name)
         return self.show(
@@ -171,6 +190,7 @@ class SilencesPage(ClusterPage):
             status=status,
             silences=[(each, each.until_ms > at_ms) for each in rows],
             kinds=KINDS,
+            **more,
         )
 
 

@@ -21,6 +21,7 @@ from console.api.serializers import BodySerializer, OutcomeSerializer
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.access import Need, needs
+from console.frame.confirmations import Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster, Credentials, GatewayError, NotAllowedNow, NotFound
@@ -140,7 +141,7 @@ class CredentialsPage(ClusterPage):
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         if "remove" in request.POST:
-            return self.form(CredentialsForm(), removing=True)
+            return self.form(CredentialsForm(), confirmation=of_removal())
         if "removed" in request.POST:
             delete(request, self.cluster)
             messages.success(request, _("The credentials are removed. Requests are not signed."))
@@ -170,6 +171,21 @@ class CredentialsPage(ClusterPage):
             signer=signer_of(self.cluster),
             **context,
         )
+
+
+def of_removal() -> Confirmation:
+    """Ask before the credentials are removed."""
+    return Confirmation(
+        question=_("Remove the credentials?"),
+        button=_("Remove credentials"),
+        name="removed",
+        consequences=(
+            _(
+                "Without the keys, a cluster with access control refuses the console. The secret "
+                "key cannot be read again."
+            ),
+        ),
+    )
 
 
 class SignerSerializer(serializers.Serializer[Any]):

@@ -10,13 +10,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
-from console.frame.access import Need, needs
+from console.frame.access import Need, needs, readable_names
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
 from console.gateway import GatewayError
+from console.gateway.topics.listing import topic_rows
 from console.services.schemas import stored
+from console.services.schemas.deletion import consequences
 from console.services.schemas.forms import FRAMINGS, RuleForm, SchemaForm, initial_of
-from console.services.schemas.models import BodyRule
+from console.services.schemas.models import BodyRule, BodySchema
 
 
 class SchemaListPage(ClusterPage):
@@ -45,8 +48,14 @@ class SchemaPage(ClusterPage):
         found = stored.schema_named(cluster, schema)
         types = stored.types_of(found)
         rules = found.rules.all()
-        crumbs = _crumbs(self, found.name)
-        return self.show(title=found.name, crumbs=crumbs, schema=found, types=types, rules=rules)
+        return self.show(
+            title=found.name,
+            crumbs=_crumbs(self, found.name),
+            schema=found,
+            types=types,
+            rules=rules,
+            confirmation=_of_schema(found) if request.GET.get(ASK) == "delete" else None,
+        )
 
     def post(self, request: HttpRequest, cluster: str, schema: str) -> HttpResponseBase:
         found = stored.schema_named(cluster, schema)
@@ -117,7 +126,21 @@ class RulePage(FormPage):
     def get(self, request: HttpRequest, cluster: str, number: int) -> HttpResponse:
         rule = stored.rule_numbered(cluster, number)
         form = RuleForm(initial=initial_of(rule), cluster=cluster)
-        return self.form(rule.topic, form, rule=rule)
+        asked = request.GET.get(ASK) == "delete"
+        confirmation = self.confirmation(rule) if asked else None
+        return self.form(rule.topic, form, rule=rule, confirmation=confirmation)
+
+    def confirmation(self, rule: BodyRule) -> Confirmation:
+        """Ask before the deletion: which topics lose their decoder."""
+        rows, _failures = self.ask_if_up(topic_rows)
+        is_seen = readable_names(self.request.user, "topics", self.cluster.name)
+        topics = None if rows is None else [row.name for row in rows if is_seen(row.name)]
+        return Confirmation(
+            question=_("Delete the rule “%(name)s”?") % {"name": rule.topic},
+            button=_("Delete rule"),
+            name="delete",
+            consequences=consequences(rule.topic, stored.decoder_of(self.cluster.name), topics),
+        )
 
     def post(self, request: HttpRequest, cluster: str, number: int) -> HttpResponseBase:
         rule = stored.rule_numbered(cluster, number)
@@ -128,6 +151,17 @@ class RulePage(FormPage):
             rule.delete()
         messages.success(request, _("The rule is deleted."))
         return redirect("schemas:list", cluster=cluster)
+
+
+def _of_schema(schema: BodySchema) -> Confirmation:
+    return Confirmation(
+        question=_("Delete the schema “%(name)s”?") % {"name": schema.name},
+        button=_("Delete schema"),
+        name="delete",
+        consequences=(
+            _("No rule uses the schema. To have the schema again, upload the file again."),
+        ),
+    )
 
 
 def _saved(

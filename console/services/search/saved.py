@@ -1,6 +1,6 @@
 """Saved views: save a console page for the user or the team, list and remove saved views."""
 
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from django import forms
@@ -20,6 +20,7 @@ from console.api.serializers import BodySerializer
 from console.api.views import ClusterResource
 from console.audit.recording import audited
 from console.frame.access import Need, may, needs
+from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
 from console.frame.permissions import Target
@@ -30,6 +31,10 @@ from console.services.search.models import (
     SAVED_VIEWS_MAX,
     SavedView,
 )
+
+
+#: Maximum length of the number of a view, digits.
+NUMBER_CHARS_MAX: Final = 18
 
 
 def visible_to(user: Any, cluster: str) -> QuerySet[SavedView]:
@@ -110,7 +115,22 @@ class SavedPage(ClusterPage):
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         address = request.GET.get("address", "")[:ADDRESS_CHARS_MAX]
-        return self.form(self.save_form(initial={"address": address}))
+        form = self.save_form(initial={"address": address})
+        return self.form(form, confirmation=self.confirmation(request))
+
+    def confirmation(self, request: HttpRequest) -> Confirmation | None:
+        """Return the question of the address."""
+        if request.GET.get(ASK) != "remove":
+            return None
+        view = removable(request.user, self.cluster.name, _number(request.GET.get("view", "")))
+        shared = _("The team loses the view. Saved by %(user)s.") % {"user": view.owner}
+        return Confirmation(
+            question=_("Remove the view “%(name)s”?") % {"name": view.name},
+            button=_("Remove"),
+            name="remove",
+            value=str(view.pk),
+            consequences=(shared,) if view.is_shared else (),
+        )
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponse:
         if "remove" in request.POST:
@@ -119,19 +139,23 @@ class SavedPage(ClusterPage):
         if not form.is_valid():
             return self.form(form, status=422)
         fields = form.cleaned_data
-        with audited(request, "view.save", cluster=cluster, target=fields["name"]) as entry:
-            save_view(
-                request.user,
-                cluster,
-                fields["name"],
-                fields["address"],
-                is_shared=fields.get("is_shared", False),
-            )
-            entry.after = fields
+        try:
+            with audited(request, "view.save", cluster=cluster, target=fields["name"]) as entry:
+                save_view(
+                    request.user,
+                    cluster,
+                    fields["name"],
+                    fields["address"],
+                    is_shared=fields.get("is_shared", False),
+                )
+                entry.after = fields
+        except NotAllowedNow as refused:
+            form.add_error(None, str(refused.detail))
+            return self.form(form, status=refused.status)
         return redirect("search:saved", cluster=cluster)
 
     def remove(self, request: HttpRequest, pk: str) -> HttpResponse:
-        view = removable(request.user, self.cluster.name, int(pk) if pk.isdecimal() else 0)
+        view = removable(request.user, self.cluster.name, _number(pk))
         about = {"cluster": self.cluster.name, "target": view.name}
         with audited(request, "view.remove", before={"address": view.address}, **about):
             view.delete()
@@ -141,14 +165,20 @@ class SavedPage(ClusterPage):
         may_share = may(self.request.user, Need.WRITE, Target("search", self.cluster.name))
         return SaveForm(*args, cluster=self.cluster.name, may_share=may_share, **kwargs)
 
-    def form(self, form: SaveForm, status: int = 200) -> HttpResponse:
+    def form(self, form: SaveForm, status: int = 200, **more: Any) -> HttpResponse:
         return self.show(
             title=_("Saved views"),
             form=form,
             views=visible_to(self.request.user, self.cluster.name),
             prefix=get_script_prefix(),
             status=status,
+            **more,
         )
+
+
+def _number(text: str) -> int:
+    """Return the number of a view in a request; 0, which no view has, for another text."""
+    return int(text) if text.isdecimal() and len(text) <= NUMBER_CHARS_MAX else 0
 
 
 class SavedViewSerializer(serializers.Serializer[Any]):

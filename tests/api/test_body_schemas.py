@@ -23,6 +23,7 @@ from tests.api.test_pages import html
 from tests.api.test_roles import member
 from tests.api.traffic import Traffic
 from tests.unit.console.body_schemas import ORDER_AVRO, order_bytes, order_set
+from tests.unit.console.test_schema_sources import packed
 
 PAGE = "/clusters/local/body-schemas/"
 ORDER = {"schema": "shop", "type_name": "shop.v1.Order"}
@@ -169,6 +170,33 @@ def test_the_page_compiles_a_source_and_shows_all_errors(page: Client) -> None:
     file = SimpleUploadedFile("order.proto", SOURCE)
     assert page.post(f"{PAGE}upload/", given | {"content": file}).status_code == 302
     assert "shop.v1.Order" in html(page, f"{PAGE}schema/shop/")
+
+
+def hostile() -> list[bytes]:
+    """Uploads that are no sources, and no archives with sources."""
+    return [
+        packed({"a.proto": "\x00" * (8 * 1024 * 1024)}),
+        packed({"../../a.proto": "", "/etc/a.proto": ""}),
+        packed({f"{number}.proto": "" for number in range(2_000)}),
+        packed({"a.proto": ""})[:-30],
+        b"PK\x05\x06" + b"\xff" * 18,
+        b"\x00" * 2**20,
+        b"x" * (2**20 + 1),
+    ]
+
+
+@pytest.mark.usefixtures("_patient")
+def test_hostile_uploads_are_refused_with_the_form(page: Client, api: Api) -> None:
+    for content in hostile():
+        given: dict[str, Any] = {"name": "shop", "format": "source"}
+        file = SimpleUploadedFile("a.zip", content)
+        refused = page.post(f"{PAGE}upload/", given | {"content": file})
+        assert refused.status_code == 422, content[:20]
+        assert refused.context["form"].errors["content"]
+        assert 'value="shop"' in refused.content.decode(), "the name stays"
+        body = {"format": "protobuf", "is_source": True, **encoded(content)}
+        assert api("put", "/body-schemas/shop", body).status_code == 400, content[:20]
+    assert not BodySchema.objects.exists()
 
 
 def encoded(content: bytes, kind: str = "protobuf") -> dict[str, str]:

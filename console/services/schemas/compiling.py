@@ -11,10 +11,12 @@ import io
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,11 +38,15 @@ ERROR_CHARS_MAX: Final = 300
 #: Name of an upload of one file, in errors.
 SINGLE: Final = "schema.proto"
 PROGRAM: Final = Path(__file__).with_name("protoc_program.py")
-_ARCHIVE: Final = b"PK\x03\x04"
+#: Begin of an archive, also of an empty one; no source begins so.
+_ARCHIVE: Final = b"PK"
 _PATH: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.+-]*/)*[A-Za-z0-9_][A-Za-z0-9_.+-]*\.proto")
 _COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: Faults of an archive; RuntimeError: an encrypted file.
-_FAULTS: Final = (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, ValueError, OSError)
+#: Faults of an archive. RuntimeError: an encrypted file; OverflowError: an offset of 2^63 and more.
+_FAULTS: Final = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, OverflowError),
+    *(RuntimeError, EOFError, ValueError, OSError),
+)
 _slots: Final = BoundedSemaphore(COMPILES_AT_ONCE_MAX)
 
 
@@ -93,6 +99,10 @@ def _checked(entries: Iterable[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
             raise SchemaError(f"unusable path in the archive: {name[:PATH_CHARS_MAX]!r}")
         if each.compress_type not in _COMPRESSIONS:
             raise SchemaError(f"{name}: unknown compression {each.compress_type}")
+    names = Counter(each.filename for each in sources)
+    name, count = names.most_common(1)[0]
+    if count > 1:
+        raise SchemaError(f"{name}: {count} files of the archive have this path")
     return sources
 
 

@@ -100,14 +100,18 @@ def _check_version(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def open_reader(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Open the file for reading; None without a file."""
+    """Open the file for reading; None without a file, and before the writer has made its tables.
+
+    Raises sqlite3.Error.
+    """
     if not path.exists():
         yield None
         return
     db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)
     try:
         db.execute("BEGIN")  # all reads see the same state
-        yield db
+        has_tables = db.execute("PRAGMA user_version").fetchone()[0] != 0
+        yield db if has_tables else None
     finally:
         db.close()
 

@@ -3,11 +3,14 @@
 import math
 import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from console.services.alarms.models import AlarmRule
+from console.services.alarms.observing import View, observe
 from console.services.history import writing
 from console.services.history.files import SLOTS, open_writer
 from console.services.history.metrics import (
@@ -230,6 +233,33 @@ def test_a_killed_writer_loses_nothing_committed(path: Path) -> None:
         record.db.close()
     finally:
         db.close()
+
+
+@pytest.mark.parametrize("begun", ["", "PRAGMA journal_mode = WAL", "CREATE TABLE name (x)"])
+def test_a_file_without_its_tables_is_no_history_and_no_fault(
+    path: Path, begun: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Readers may come between the creation of the file and the commit of its tables."""
+    path.parent.mkdir()
+    path.touch()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(begun)
+    assert math.isnan(read(path, DAY_0_MS, MINUTE_MS, 1).values["avg"][0])
+    assert read_coverage(path, "topic", "orders") is None
+    rule = AlarmRule(name="slow", source="metric", scope="topic", metric="produce_rate")
+    view = View.of(path.parent.parent, "local", None, DAY_0_MS)
+    assert not observe(rule, view).by_key
+    assert not caplog.records
+
+
+def test_a_damaged_file_is_a_fault_for_alarms(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"no database" * 1_000)
+    rule = AlarmRule(name="slow", source="metric", scope="topic", metric="produce_rate")
+    assert not observe(rule, View.of(path.parent.parent, "local", None, DAY_0_MS)).by_key
+    assert "cannot be read for alarms" in caplog.text
 
 
 def test_scopes_and_metrics_have_numbers_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""Jobs as bars on a time axis, for the list of jobs. Pure.
+"""Jobs as bars on a time axis, for the list of jobs (`drawn.py` chooses them). Pure.
 
     Refresh analytics      ▒▒███████████        ▒████     31 %
                            wait  run                 running now

@@ -12,15 +12,16 @@ from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpRe
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from console.frame.pages import ClusterPage, Crumb, forbidden
 from console.gateway import NotAllowedNow, now_ms
 from console.services.jobs import actions, files, kinds, ledger, spark
+from console.services.jobs.drawn import RANGES, drawn
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
-from console.services.jobs.timeline import timeline_of
 from console.services.jobs.workers import worker_problem
 from console.web.dependencies import redis_problem
 
@@ -57,9 +58,9 @@ class JobListPage(ClusterPage):
         kind, state = request.GET.get("kind", ""), request.GET.get("state", "")
         kind = kind if kinds.find(kind) else ""
         state = state if state in State.values else ""
-        page = Paginator(jobs_of(self.cluster.name, kind, state), PAGE_JOBS).get_page(
-            request.GET.get("page")
-        )
+        jobs = jobs_of(self.cluster.name, kind, state)
+        page = Paginator(jobs, PAGE_JOBS).get_page(request.GET.get("page"))
+        picture = drawn(jobs, request.GET.get("range", ""), now_ms(), midnight_ms())
         by_hand = [
             (each, actions.may_control(request, Job(cluster=cluster, kind=each.name)))
             for each in kinds.by_hand()
@@ -72,7 +73,9 @@ class JobListPage(ClusterPage):
             states=State.choices,
             kind=kind,
             state=state,
-            timeline=timeline_of(page.object_list, now_ms(), midnight_ms()),
+            picture=picture,
+            ranges=[(name, label) for name, (_ms, label) in RANGES.items()],
+            filters=urlencode({"kind": kind, "state": state, "range": picture.range}),
             trace_jobs=by_hand[:1],
             maintenance=by_hand[1:],
             minutes=settings.JOB_MINUTES.get("ingest"),

@@ -18,6 +18,7 @@ from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
     GANTRY_TLS_EXPIRY_KEY,
+    GANTRY_REFUSAL_KEY,
     GANTRY_TLS_MODE_KEY,
     GANTRY_TODAY_KEY,
     GANTRY_UNMEASURED_KEY,
@@ -92,6 +93,7 @@ class RuntimeInfoProcessor:
             **self._delays(),
             **self._queues(stats),
             **self._tls(),
+            **self._refusal(),
             GANTRY_UNMEASURED_KEY: CODES_SEPARATOR.join(UNMEASURED),
         }
 
@@ -105,6 +107,10 @@ class RuntimeInfoProcessor:
             "startAcceptSendRequestTimeStamp": str(ctx.config.start_accept_send_request_time_stamp),
             GANTRY_CODES_KEY: CODES_SEPARATOR.join(str(code.value) for code in GANTRY_CODES),
         }
+
+    def _refusal(self) -> dict[str, str]:
+        reason = self._ctx.store.read_only_reason
+        return {GANTRY_REFUSAL_KEY: reason} if reason else {}
 
     def _tls(self) -> dict[str, str]:
         tls = self._ctx.tls

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from core_broker.client.admin.inventory import unmeasured_keys
 from core_broker.remoting.bodies.inventory import (
     GANTRY_TLS_EXPIRY_KEY,
+    GANTRY_REFUSAL_KEY,
     GANTRY_TLS_MODE_KEY,
     GANTRY_TODAY_KEY,
     GANTRY_UNMEASURED_KEY,
@@ -227,6 +228,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
             ("runtime", _("Running for"), "text"),
             ("brokerActive", _("Active"), "text"),
+            (GANTRY_REFUSAL_KEY, _("Refuses messages"), "text"),
         ),
     ),
     (

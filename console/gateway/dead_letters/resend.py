@@ -233,6 +233,9 @@ class _Sender:
                 cause=str(failure),
             )
             return self._outcome(ref, Result.FAILED, topic, reason)
+        except RequestRefused as refusal:
+            reason = str(await self._session.causes.named(refusal))
+            return self._outcome(ref, Result.FAILED, topic, reason)
         doubt = "" if sent.status is SendStatus.SEND_OK else str(sent.status)
         return self._outcome(ref, Result.SENT, topic, doubt, sent.offset_msg_id)
 

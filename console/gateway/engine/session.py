@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from console import metrics
 from console.gateway.engine.answers import Answer, BrokerFailure, Partial, kind_of, now_ms
 from console.gateway.engine.cache import AnswerCache
+from console.gateway.engine.causes import Causes
 from console.gateway.engine.errors import (
     ClusterUnreachable,
     GatewayError,
@@ -84,6 +85,7 @@ class ClusterSession:
         self.last_answers = LastAnswers()
         # Cached answers must not outlive the state of the brokers.
         self.liveness = Liveness(self.answers.invalidate)
+        self.causes = Causes(self.admin.runtime_info)
         self._fan_out_limit = asyncio.Semaphore(FAN_OUT_MAX)
         self._probes: set[asyncio.Task[None]] = set()
         self._derived: dict[str, tuple[Any, Any]] = {}
@@ -281,7 +283,7 @@ class ClusterSession:
                 )
             ) from slow
         except RequestRefused as refusal:
-            raise Refused(refusal) from refusal
+            raise Refused(await self.causes.named(refusal)) from refusal
         except TransportError as failure:
             raise self._unreachable(failure) from failure
         except ClientError as misuse:

@@ -22,6 +22,8 @@ GANTRY_TLS_MODE_KEY = "gantryTlsMode"
 #: Key of the end of validity of the broker's TLS certificate, milliseconds since the epoch; absent
 #: without a certificate in files.
 GANTRY_TLS_EXPIRY_KEY = "gantryTlsExpiryTimestamp"
+#: Key of the reason why the store refuses messages; absent while the store accepts them.
+GANTRY_REFUSAL_KEY = "gantryReadOnlyReason"
 #: Separator in the lists of codes and of keys.
 CODES_SEPARATOR = ","
 

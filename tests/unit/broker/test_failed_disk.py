@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.message.record import decode_records
-from core_broker.remoting.bodies import TopicRouteData, decode_body
+from core_broker.remoting.bodies import KVTable, TopicRouteData, decode_body
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import files
 from tests.support.eventually import eventually
@@ -71,6 +71,7 @@ async def test_reliability_09_a_failed_sync_is_final(
     client, names = connect(broker.addr), connect(namesrv_addr)
     for number in range(5):
         assert (await client.send("T", b"before %d" % number)).code == 0
+    assert "gantryReadOnlyReason" not in await runtime_info(client)
     failure.fail_next()
     for number in range(5):
         answer = await client.send("T", b"after %d" % number)
@@ -78,6 +79,7 @@ async def test_reliability_09_a_failed_sync_is_final(
     # Reads continue; readiness and name server report the failure.
     assert (await bodies(client))[:5] == [b"before %d" % number for number in range(5)]
     assert "flushing" in broker.readiness.report()["store"]
+    assert "flushing" in (await runtime_info(client))["gantryReadOnlyReason"]
     await eventually(lambda: permission_of(names, "T"), 10)
     await broker.stop()
 
@@ -89,6 +91,11 @@ async def test_reliability_09_a_failed_sync_is_final(
     assert found[-1] == b"again"
     assert set(found[5:-1]) <= {b"after 0"}, "only messages of the failed flush may be stored"
     failure.close()
+
+
+async def runtime_info(client: WireClient) -> dict[str, str]:
+    answer = await client.request(28, {})
+    return decode_body(KVTable, answer.body).table
 
 
 async def permission_of(names: WireClient, topic: str) -> bool:

@@ -23,6 +23,7 @@ from console.frame.forms import TablerForm
 from console.frame.pages import Crumb, Page
 from console.frame.permissions import PATTERN_CHARS_MAX, Action, Scope, Target
 from console.frame.targets import resources
+from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 
 
@@ -169,6 +170,10 @@ class RolePage(Page):
         form = CustomRoleForm(request.POST, fixed_name=True)
         if not form.is_valid():
             return self.form(found, form, status=422)
+        current = version_of(found.state)
+        if is_outdated(request, current):
+            form.add_error(None, CHANGED_MEANWHILE)
+            return self.form(found, form, status=409, version=current)
         given = form.cleaned_data
         try:
             with audited(request, "role.update", target=role, before=found.state) as entry:
@@ -188,6 +193,7 @@ class RolePage(Page):
     def form(
         self, role: CustomRole, form: CustomRoleForm, status: int = 200, **more: Any
     ) -> HttpResponse:
+        more.setdefault("version", shown_version(self.request, version_of(role.state)))
         return self.show(
             title=role.name,
             crumbs=[Crumb(_("Roles"), reverse("accounts:roles")), Crumb(role.name)],

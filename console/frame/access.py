@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -25,6 +25,7 @@ from django.dispatch import Signal
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render, resolve_url
 from django.urls import get_script_prefix
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from rest_framework.permissions import BasePermission
@@ -249,15 +250,27 @@ class AccessMiddleware:
 
 
 def to_sign_in(request: HttpRequest) -> HttpResponse:
-    """Redirect to the sign-in page, and after sign-in back to the requested page."""
+    """Redirect to the sign-in page, and after sign-in back to the requested page, or to the page
+    with the form of the request."""
     login = resolve_url(settings.LOGIN_URL)
     htmx = getattr(request, "htmx", None)
     if htmx:
         # htmx requested a fragment: return to the page that contains the fragment.
         query = urlencode({"next": htmx.current_url_abs_path or get_script_prefix()})
         return HttpResponse(status=401, headers={"HX-Redirect": f"{login}?{query}"})
-    target = request.get_full_path() if request.method in SAFE_METHODS else get_script_prefix()
+    is_page = request.method in SAFE_METHODS
+    target = request.get_full_path() if is_page else page_before(request) or get_script_prefix()
     return HttpResponseRedirect(f"{login}?{urlencode({'next': target})}")
+
+
+def page_before(request: HttpRequest) -> str:
+    """Return path and query of the console's page with the form of a request; "" if unknown."""
+    referer = request.headers.get("Referer", "")
+    if not url_has_allowed_host_and_scheme(referer, {request.get_host()}, request.is_secure()):
+        return ""
+    parts = urlsplit(referer)
+    # A path of two slashes would be the address of another host.
+    return "" if parts.path.startswith("//") else urlunsplit(("", "", *parts[2:4], ""))
 
 
 def why_not(user: AbstractBaseUser | AnonymousUser, need: Need, target: Target) -> str:

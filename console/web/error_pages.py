@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from console.api.problems import problem
-from console.frame.pages import forbidden
+from console.frame.access import page_before
 from console.frame.read_only import trouble_page
 from console.gateway import GatewayError
 
@@ -36,14 +36,8 @@ class ClusterTroubleMiddleware:
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """Render the page for a form without valid CSRF token: an old page, or another site."""
-    return forbidden(
-        request,
-        _(
-            "The form was opened before you signed in, or came from another address. Reload the "
-            "page and try again. Behind a proxy, list the public address in "
-            "CONSOLE_TRUSTED_ORIGINS."
-        ),
-    )
+    context = {"title": _("Not allowed"), "back": page_before(request)}
+    return render(request, "errors/old_form.html", context, status=403)
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

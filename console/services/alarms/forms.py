@@ -196,7 +196,9 @@ class ReceiverForm(TablerForm):
         label=_("URL"),
         max_length=URL_CHARS_MAX,
         required=False,
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.TextInput(
+            attrs={"autocomplete": "off", "spellcheck": "false", "data-private": ""}
+        ),
         help_text=_("Of a webhook or chat robot; stored encrypted and not shown again."),
     )
     secret = forms.CharField(

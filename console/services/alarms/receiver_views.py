@@ -13,6 +13,7 @@ from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.confirmations import Confirmation
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 from console.services.alarms import receivers
 from console.services.alarms.forms import ReceiverForm
@@ -98,6 +99,10 @@ class ReceiverPage(ClusterPage):
         form = ReceiverForm(request.POST)
         if not form.is_valid():
             return self.form(receiver, form, status=422)
+        current = version_of(receiver.changed_ms)
+        if is_outdated(request, current):
+            form.add_error(None, CHANGED_MEANWHILE)
+            return self.form(receiver, form, status=409, version=current)
         try:
             with audited(request, "alarm-receiver.update", **about) as entry:
                 receiver = receivers.save(receiver, form.draft(), request.user)
@@ -115,6 +120,8 @@ class ReceiverPage(ClusterPage):
     def form(
         self, receiver: Receiver, form: ReceiverForm, status: int = 200, **more: Any
     ) -> HttpResponse:
+        current = version_of(receiver.changed_ms)
+        more.setdefault("version", shown_version(self.request, current))
         return self.show(
             title=receiver.name,
             crumbs=crumbs(self.cluster.name, receiver.name),

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -74,7 +74,11 @@ def save(receiver: Receiver | None, draft: Draft, user: Any) -> Receiver:
     row.shown, row.has_secret = shown_url(target.url), bool(target.secret)
     row.encrypted = CIPHER.sealed(target)
     row.changed_ms, row.changed_by = now_ms(), str(user)
-    row.save()
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:  # saved by another request since the check
+        raise ValidationError({"name": _("Another receiver has this name.")}) from None
     return row
 
 

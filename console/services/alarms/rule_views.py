@@ -14,6 +14,7 @@ from console.frame.access import Need, needs
 from console.frame.confirmations import Confirmation
 from console.frame.formats import duration
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
@@ -112,6 +113,10 @@ class RulePage(ClusterPage):
         try:
             if "preview" in request.POST:
                 return self.form(rule, form, preview=rules.preview(self.cluster, values))
+            current = version_of(rules.state_of(rule))
+            if is_outdated(request, current):
+                form.add_error(None, CHANGED_MEANWHILE)
+                return self.form(rule, form, status=409, version=current)
             return self.saved(request, rule, form, values)
         except ValidationError as wrong:
             add_errors(form, wrong)
@@ -148,6 +153,7 @@ class RulePage(ClusterPage):
     def form(self, rule: AlarmRule, form: RuleForm, status: int = 200, **more: Any) -> HttpResponse:
         title = str(rules.title_of(rule))
         crumb = crumbs(self.cluster.name, title)
+        more.setdefault("version", shown_version(self.request, version_of(rules.state_of(rule))))
         return self.show(title=title, crumbs=crumb, form=form, rule=rule, status=status, **more)
 
 

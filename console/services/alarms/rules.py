@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -123,7 +123,7 @@ def save(
             raise ValidationError({"name": _("Another rule has this name.")})
         row = rule or AlarmRule()
         if rule is not None:
-            locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+            locked = _locked(rule)
             is_other = any(getattr(locked, name) != found[name] for name in CONDITION)
             if is_other or not found["enabled"]:
                 end_all(locked, now_ms(), "rule-changed" if found["enabled"] else "rule-off")
@@ -132,16 +132,33 @@ def save(
         if row.default_key and row.name != default_name(row):
             row.default_key = ""
         row.changed_ms, row.changed_by = now_ms(), str(user)
-        row.save()
+        _store(row)
         row.receivers.set(receivers)
         announce(row.cluster, "rules")
     return row
 
 
+def _locked(rule: AlarmRule) -> AlarmRule:
+    """Return the stored rule, locked. Raises NotFound for a rule that is deleted meanwhile."""
+    found = AlarmRule.objects.select_for_update().filter(pk=rule.pk).first()
+    if found is None:
+        raise NotFound(gettext_lazy("There is no such rule for this cluster."))
+    return found
+
+
+def _store(row: AlarmRule) -> None:
+    """Raises ValidationError when another request has stored the name since the check."""
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:
+        raise ValidationError({"name": _("Another rule has this name.")}) from None
+
+
 def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
     """Switch a rule on or off; off ends its open episodes."""
     with transaction.atomic():
-        locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+        locked = _locked(rule)
         if not on:
             end_all(locked, now_ms(), "rule-off")
         AlarmRule.objects.filter(pk=rule.pk).update(
@@ -153,7 +170,7 @@ def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
 def delete(rule: AlarmRule) -> None:
     """Delete a rule; its open episodes end with a resolved notice."""
     with transaction.atomic():
-        locked = AlarmRule.objects.select_for_update().get(pk=rule.pk)
+        locked = _locked(rule)
         end_all(locked, now_ms(), "rule-deleted")
         locked.delete()
         announce(rule.cluster, "rules")

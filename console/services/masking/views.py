@@ -15,6 +15,7 @@ from console.frame.forms import TypedNameForm
 from console.frame.masking import seen_by
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Target
+from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 from console.services.masking import rules
 from console.services.masking.forms import MaskingForm, initial_of
@@ -50,6 +51,9 @@ class RulePage(ClusterPage):
             Crumb(_("Masked fields"), reverse("masking:list", args=[self.cluster.name])),
             Crumb(title),
         ]
+        if rule:
+            current = version_of(rule.name, rule.state)
+            more.setdefault("version", shown_version(self.request, current))
         return self.show(title=title, crumbs=crumbs, form=form, rule=rule, status=status, **more)
 
     def submitted(self, request: HttpRequest, rule: MaskingRule | None) -> HttpResponseBase:
@@ -60,6 +64,10 @@ class RulePage(ClusterPage):
         try:
             if "preview" in request.POST:
                 return self.previewed(request, form, rule)
+            current = version_of(rule.name, rule.state) if rule else ""
+            if rule and is_outdated(request, current):
+                form.add_error(None, CHANGED_MEANWHILE)
+                return self.form(form, rule, status=409, version=current)
             return self.saved(request, form, rule)
         except ValidationError as wrong:
             for name, reasons in wrong.message_dict.items():

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -125,7 +125,12 @@ def save_schema(
         row.format, row.content, row.size_bytes = kind, content, len(content)
         row.digest, row.type_count = hashlib.sha256(content).hexdigest(), len(types)
         row.changed_ms, row.changed_by = now_ms(), by.get_username()
-        row.save()
+        try:
+            with transaction.atomic():
+                row.save()
+        except IntegrityError:  # created by another request since the check
+            text = _("Somebody else has just saved the schema “{name}”; upload the file again.")
+            raise NotAllowedNow(format_lazy(text, name=name)) from None
     return row
 
 
@@ -179,7 +184,11 @@ def save_rule(cluster: str, rule: BodyRule | None, draft: RuleDraft, by: Any) ->
     row.topic, row.schema, row.type_name = topic, schema, draft.type_name
     row.framing = draft.framing
     row.changed_ms, row.changed_by = now_ms(), by.get_username()
-    row.save()
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError:  # saved by another request since the check
+        raise ValidationError({"topic": _("Another rule has this pattern.")}) from None
     return row
 
 

@@ -14,6 +14,7 @@ from console.frame.access import Need, needs, readable_names
 from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 from console.gateway.topics.listing import topic_rows
 from console.services.schemas import stored
@@ -75,6 +76,8 @@ class FormPage(ClusterPage):
 
     def form(self, title: str, form: TablerForm, status: int = 200, **more: Any) -> HttpResponse:
         crumbs = _crumbs(self, title)
+        if rule := more.get("rule"):
+            more.setdefault("version", shown_version(self.request, version_of(rule.state)))
         return self.show(title=title, crumbs=crumbs, form=form, status=status, **more)
 
 
@@ -171,6 +174,10 @@ def _saved(
     form = RuleForm(request.POST, cluster=cluster)
     if not form.is_valid():
         return page.form(title, form, status=422, rule=rule)
+    current = version_of(rule.state) if rule else ""
+    if rule and is_outdated(request, current):
+        form.add_error(None, CHANGED_MEANWHILE)
+        return page.form(title, form, status=409, rule=rule, version=current)
     draft = form.draft()
     action = "body-rule.update" if rule else "body-rule.create"
     before = rule.state if rule else None

@@ -8,6 +8,8 @@
   const here = location.pathname + location.search;
   const user = document.body.dataset.user || "";
   let sentAt = new WeakMap();
+  // The form with input that is not sent yet.
+  let edited = null;
 
   // Passwords, secrets and files are never kept.
   function fieldsOf(form) {
@@ -48,6 +50,18 @@
     } catch {
       // No storage in this browser: the back button still has the input.
     }
+  }
+
+  function keepInput(form) {
+    if (!user) return;
+    keep({
+      path: here,
+      user,
+      at: Date.now(),
+      form: [...document.forms].indexOf(form),
+      fields: fieldsOf(form).map(valueOf),
+      isInterrupted: false,
+    });
   }
 
   function forget() {
@@ -91,15 +105,18 @@
       return;
     }
     sentAt.set(form, Date.now());
-    if (!user) return;
-    keep({
-      path: here,
-      user,
-      at: Date.now(),
-      form: [...document.forms].indexOf(form),
-      fields: fieldsOf(form).map(valueOf),
-      isInterrupted: false,
-    });
+    edited = null;
+    keepInput(form);
+  });
+
+  document.addEventListener("input", (event) => {
+    const form = event.target.form;
+    if (event.isTrusted && form && form.method === "post") edited = form;
+  });
+
+  // A live part of the page may find the session at its end, and lead to the sign-in page.
+  window.addEventListener("pagehide", () => {
+    if (edited) keepInput(edited);
   });
 
   // Back to the page from the browser's cache.

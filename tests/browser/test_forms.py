@@ -50,6 +50,20 @@ def test_a_session_that_ends_while_typing_loses_nothing(page: Page, gantry: Gant
     expect(page.get_by_label("Name")).to_have_value("")
 
 
+def test_a_live_part_that_finds_the_end_of_the_session(page: Page, gantry: Gantry) -> None:
+    reason = f"moving {uuid.uuid4().hex[:8]}"
+    page.goto(gantry.page("alarms/silences/"))
+    page.get_by_label("Duration").select_option("86400")
+    page.get_by_label("Reason").fill(reason)
+    page.context.clear_cookies(name="gantry_session")
+    page.locator("#rows").dispatch_event("part-changed")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    sign_in_again(page)
+    expect(page.get_by_text(RESTORED)).to_be_visible()
+    expect(page.get_by_label("Reason")).to_have_value(reason)
+    expect(page.get_by_label("Duration")).to_have_value("86400")
+
+
 def test_a_form_from_before_a_sign_in_in_another_tab(page: Page, gantry: Gantry) -> None:
     name = f"typed {uuid.uuid4().hex[:8]}"
     page.goto(gantry.page("alarms/rules/create/"))

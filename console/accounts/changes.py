@@ -167,7 +167,8 @@ def issue_token(
 
 def token_of(key: str, user: User | None = None) -> AuthToken:
     """Return a token by public key, of one user or of any user; raises NotFound."""
-    tokens = AuthToken.objects.select_related("user", "facts").filter(token_key=key)
+    tokens = AuthToken.objects.select_related("user", "facts")
+    tokens = tokens.filter(token_key=key.replace("\x00", ""))
     found = (tokens if user is None else tokens.filter(user=user)).first()
     if found is None:
         raise NotFound(_("There is no such token."))

@@ -39,7 +39,7 @@ class Holder:
 
 
 def role_named(name: str) -> CustomRole:
-    found = CustomRole.objects.filter(name=name).first()
+    found = CustomRole.objects.filter(name=name.replace("\x00", "")).first()
     if found is None:
         raise NotFound(_("There is no such role."))
     return found

@@ -35,7 +35,7 @@ class TokensPage(Page):
         """Return the question of the address."""
         if request.GET.get(ASK) != "revoke":
             return None
-        key = request.GET.get("token", "").replace("\x00", "")
+        key = request.GET.get("token", "")
         return of_token(changes.token_of(key, request.user))  # type: ignore[arg-type]
 
     def post(self, request: HttpRequest) -> HttpResponseBase:

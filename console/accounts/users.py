@@ -98,8 +98,8 @@ class UserPage(Page):
         """Return the question of the address."""
         asked = self.request.GET.get(ASK, "")
         if asked == "revoke":
-            key = self.request.GET.get("token", "").replace("\x00", "")
-            return confirmations.of_token(changes.token_of(key, user))
+            token = changes.token_of(self.request.GET.get("token", ""), user)
+            return confirmations.of_token(token)
         ask = confirmations.OF_USER.get(asked)
         return None if ask is None else ask(user)
 

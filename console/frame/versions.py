@@ -26,8 +26,7 @@ def version_of(*state: Any) -> str:
 
 
 def shown_version(request: HttpRequest, current: str) -> str:
-    """Return the version for a form: that of the request whose input is shown again, else the
-    current one."""
+    """Return the posted version for a form with the input of a request, else the current version."""
     return request.POST.get(VERSION) or current
 
 

@@ -1,4 +1,4 @@
-"""What the deletion of a rule changes: the topics whose bodies lose their decoder."""
+"""Effect of a rule's deletion: topics whose bodies lose their decoder."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

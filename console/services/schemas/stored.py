@@ -76,7 +76,7 @@ def rules_of(cluster: str) -> list[BodyRule]:
 
 
 def schema_named(cluster: str, name: str) -> BodySchema:
-    found = BodySchema.objects.filter(cluster=cluster, name=name).first()
+    found = BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
     if found is None:
         raise NotFound(_("There is no such body schema."))
     return found

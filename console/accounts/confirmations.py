@@ -17,8 +17,8 @@ def of_token(token: AuthToken) -> Confirmation:
     lines = [
         _("Programs with the token are refused at once. A revoked token cannot be restored."),
     ]
-    if getattr(facts, "last_used_at", None) is not None:
-        address = facts.last_used_from or "—"
+    address = getattr(facts, "last_used_from", "")
+    if address:
         lines.append(_("The token was last used from %(address)s.") % {"address": address})
     return Confirmation(
         question=_("Revoke the token “%(name)s”?") % {"name": name},

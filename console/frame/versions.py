@@ -26,7 +26,7 @@ def version_of(*state: Any) -> str:
 
 
 def shown_version(request: HttpRequest, current: str) -> str:
-    """Return the posted version for a form with the input of a request, else the current version."""
+    """Return the posted version for a form that is shown again, else the current version."""
     return request.POST.get(VERSION) or current
 
 

@@ -17,8 +17,8 @@ from core_broker.remoting.bodies import KVTable, encode_body
 from core_broker.remoting.bodies.inventory import (
     CODES_SEPARATOR,
     GANTRY_CODES_KEY,
-    GANTRY_TLS_EXPIRY_KEY,
     GANTRY_REFUSAL_KEY,
+    GANTRY_TLS_EXPIRY_KEY,
     GANTRY_TLS_MODE_KEY,
     GANTRY_TODAY_KEY,
     GANTRY_UNMEASURED_KEY,

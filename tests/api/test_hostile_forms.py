@@ -29,7 +29,6 @@ RULE = {
     "name": "slow", "source": "metric", "metric": "group.lag", "severity": "warning",
     "threshold": "5", "for_s": "0", "clear_for_s": "0", "enabled": "on",
 }  # fmt: skip
-FINDING = {**RULE, "name": "found", "source": "finding", "finding_severity": "warning"}
 HOOK = {
     "name": "hook", "kind": "webhook", "url": "https://hooks.example.org/x", "secret": "s",
     "language": "en",
@@ -39,7 +38,7 @@ TOKEN = {"name": "deploy", "role": "viewer", "days": "5", "permissions": "topics
 ROLE = {"name": "payments", "description": "pays", "permissions": "topics:read:pay-*"}
 MASK = {"name": "cards", "topic": "orders", "kind": "regex", "expression": "[0-9]{16}"}
 FORMS: dict[str, list[dict[str, str]]] = {
-    f"{HOME}/alarms/rules/create/": [RULE, FINDING],
+    f"{HOME}/alarms/rules/create/": [RULE],
     f"{HOME}/alarms/receivers/create/": [HOOK, MAIL],
     f"{HOME}/alarms/silences/": [{"duration_s": "3600", "reason": "moving", "pattern": "a*"}],
     "/accounts/tokens/": [TOKEN],

@@ -28,13 +28,13 @@ def make(age: timedelta, state: State = State.SUCCEEDED, kind: str = "ingest") -
     return job.pk
 
 
-def bars(page: Client, **query: str) -> list[int]:
-    text = page.get(PAGE, query).content.decode()
+def bars(client: Client, **query: str) -> list[int]:
+    text = client.get(PAGE, query).content.decode()
     return sorted(int(each) for each in re.findall(r'data-job="(\d+)"', text))
 
 
-def rows(page: Client, **query: str) -> list[int]:
-    text = page.get(PAGE, query).content.decode()
+def rows(client: Client, **query: str) -> list[int]:
+    text = client.get(PAGE, query).content.decode()
     return sorted(int(each) for each in re.findall(r'jobs/(\d+)/">[^<]*#', text))
 
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from core_broker.client.admin.inventory import unmeasured_keys
 from core_broker.remoting.bodies.inventory import (
-    GANTRY_TLS_EXPIRY_KEY,
     GANTRY_REFUSAL_KEY,
+    GANTRY_TLS_EXPIRY_KEY,
     GANTRY_TLS_MODE_KEY,
     GANTRY_TODAY_KEY,
     GANTRY_UNMEASURED_KEY,

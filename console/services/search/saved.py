@@ -32,7 +32,6 @@ from console.services.search.models import (
     SavedView,
 )
 
-
 #: Maximum length of the number of a view, digits.
 NUMBER_CHARS_MAX: Final = 18
 

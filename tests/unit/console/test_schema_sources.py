@@ -185,12 +185,10 @@ def test_cycles_and_chains_of_imports() -> None:
 )
 def test_text_that_is_no_utf_8_is_refused_or_compiled(source: bytes) -> None:
     try:
-        types = ProtobufSchema(compiled(source)).types
+        told = " ".join(ProtobufSchema(compiled(source)).types)
     except SchemaError as fault:
-        assert str(fault).isprintable() or "\n" in str(fault)
-        assert str(fault).encode()
-    else:
-        assert types
+        told = str(fault)
+    assert told.encode()
 
 
 def test_a_name_in_an_archive_that_is_no_utf_8() -> None:
@@ -198,9 +196,7 @@ def test_a_name_in_an_archive_that_is_no_utf_8() -> None:
     assert "not a ZIP archive" in refused(text)
 
 
-def test_a_compiler_without_end_is_stopped(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_compiler_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(compiling, "COMPILE_S", 0.0)
     assert "took more than" in refused(MONEY.encode())
     program, noted = tmp_path / "program.py", tmp_path / "pid"

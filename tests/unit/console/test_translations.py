@@ -85,20 +85,24 @@ def root_of(path: Path) -> Path:
 
 
 @cache
-def texts_in_source() -> dict[Path, set[Key]]:
-    found: dict[Path, set[Key]] = defaultdict(set)
-    for path in CONSOLE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        found[root_of(path)] |= set(texts_of_python(tree))
-    for path in CONSOLE.rglob("*.html"):
-        source = templatize(path.read_text(encoding="utf-8"), origin=str(path))
-        found[root_of(path)] |= set(texts_of_template(source))
-    return found
+def texts_in_source() -> dict[Path, list[Key]]:
+    """The texts below each root, in the order of the files and of their lines."""
+    found: dict[Path, dict[Key, None]] = defaultdict(dict)
+    paths = [path for end in ("py", "html") for path in CONSOLE.rglob(f"*.{end}")]
+    for root, path in sorted((root_of(path), path) for path in paths):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".py":
+            found[root] |= dict.fromkeys(texts_of_python(ast.parse(text)))
+        else:
+            source = templatize(text, origin=str(path))
+            found[root] |= dict.fromkeys(texts_of_template(source))
+    return {root: list(texts) for root, texts in found.items()}
 
 
 def texts_of_python(tree: ast.AST) -> Iterator[Key]:
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    for node in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+        if not isinstance(node.func, ast.Name):
             continue
         places = CALLS.get(node.func.id)
         if places is None or not node.args:
@@ -126,10 +130,11 @@ def test_every_area_keeps_its_texts() -> None:
 
 @pytest.mark.parametrize("root", ROOTS, ids=IDS)
 def test_texts_are_in_step_with_the_source(root: Path) -> None:
-    kept = {(entry.context, entry.text) for entry in read_po(root / PO)}
+    kept = [(entry.context, entry.text) for entry in read_po(root / PO)]
     source = texts_in_source()[root]
-    assert not source - kept, "run `manage.py translate` and fill what is empty"
-    assert not kept - source, "run `manage.py translate`"
+    assert not {*source} - {*kept}, "run `manage.py translate` and fill what is empty"
+    assert not {*kept} - {*source}, "run `manage.py translate`"
+    assert kept == source, "another order: run `manage.py translate`"
 
 
 @pytest.mark.parametrize("root", ROOTS, ids=IDS)

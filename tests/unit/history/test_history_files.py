@@ -252,9 +252,7 @@ def test_a_file_without_its_tables_is_no_history_and_no_fault(
     assert not caplog.records
 
 
-def test_a_damaged_file_is_a_fault_for_alarms(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_damaged_file_is_a_fault_for_alarms(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path.parent.mkdir()
     path.write_bytes(b"no database" * 1_000)
     rule = AlarmRule(name="slow", source="metric", scope="topic", metric="produce_rate")

@@ -115,7 +115,8 @@ async def fill(page: Page, webhook_url: str) -> None:
     begun = time.monotonic()
     await _alarms(page, webhook_url)
     for minutes, level in ((30, 17), (120, 18)):
-        await _send(page, "orders", tags="reminder", delay_level=level, body=f"after {minutes} min")
+        late = {"type": "delay", "delay_level": level, "body": f"after {minutes} min"}
+        await _send(page, "orders", tags="reminder", **late)
     for number in (1, 2):
         half = {"type": "transaction", "outcome": "unknown", "producer_group": "checkout"}
         await _send(page, "payments", tags="open", body=f'{{"cart": {number}}}', **half)

@@ -166,6 +166,8 @@ async def take_one(page: Page, plan: Plan, name: str, language: str, width: int)
     new theme of the system, without a reload."""
     await page.set_viewport_size({"width": width, "height": HEIGHT})
     area = {"x": 0, "y": 0, "width": width, "height": HEIGHT_MAX if plan.is_review else HEIGHT}
+    if plan.is_review:
+        await page.evaluate("scrollTo(0, 0)")  # a fixed bar is drawn at the scroll position
     for theme in plan.themes:
         await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         await page.wait_for_timeout(DRAWN_MS)

@@ -5,6 +5,8 @@
 // scale, and `data-step-s`: with 60 s or more between points, times include the day.
 (() => {
   const LEGEND_PX = 54;
+  const LEGEND_OF_PHONE_PX = 76; // two lines
+  const PHONE_PX = 440;
   const LABEL_HALF_PX = 28; // of the time below the last point
   const LONG_LABEL_HALF_PX = 36;
   const SPAN_S_MIN = 120; // a shorter span would exaggerate noise
@@ -32,6 +34,9 @@
     return values.flatMap((_value, at) => (!isGap(at) && isGap(at - 1) && isGap(at + 1) ? [at] : []));
   }
 
+  const widthOf = (box) => box.clientWidth - 24;
+  const heightOf = (box) => box.clientHeight - (box.clientWidth < PHONE_PX ? LEGEND_OF_PHONE_PX : LEGEND_PX);
+
   function inZone(seconds) {
     return uPlot.tzDate(new Date(seconds * 1000), document.body.dataset.zone);
   }
@@ -44,8 +49,8 @@
         : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
     const top = Number(box.dataset.top);
     return {
-      width: box.clientWidth - 24,
-      height: box.clientHeight - LEGEND_PX,
+      width: widthOf(box),
+      height: heightOf(box),
       cursor: { points: { size: 6 } },
       tzDate: inZone,
       padding: [null, box.dataset.stepS ? LONG_LABEL_HALF_PX : LABEL_HALF_PX, null, null],
@@ -92,10 +97,13 @@
 
     new ResizeObserver(() => {
       if (!plot) return;
-      plot.setSize({ width: box.clientWidth - 24, height: box.clientHeight - LEGEND_PX });
+      plot.setSize({ width: widthOf(box), height: heightOf(box) });
       tellNewest();
     }).observe(box);
-    document.documentElement.addEventListener("themechange", draw);
+    document.documentElement.addEventListener("themechange", () => {
+      draw();
+      setTimeout(tellNewest); // uPlot draws a new legend after this event
+    });
     draw();
     return {
       set(columns) {

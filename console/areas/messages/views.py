@@ -200,10 +200,11 @@ class FindPage(ClusterPage):
     template = "message/find.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
-        form = FindForm(request.GET)
+        form = FindForm(request.GET or None)
         crumbs = [Crumb(_("Messages"), _list_url(self)), Crumb(_("Find"))]
         if not form.is_valid():
-            return self.show(title=_("Find message"), crumbs=crumbs, form=form, status=400)
+            status = 400 if form.is_bound else 200
+            return self.show(title=_("Find message"), crumbs=crumbs, form=form, status=status)
         text, topic = form.cleaned_data["q"].strip(), form.cleaned_data["topic"].strip()
         answer = self.cluster.ask(find, text, topic)
         refs = answer.value.refs

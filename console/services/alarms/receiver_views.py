@@ -22,6 +22,7 @@ from console.services.alarms.receivers_api import tested
 from console.services.alarms.rule_views import add_errors
 from console.services.alarms.scope import ALL_CLUSTERS, check_scope
 from console.services.alarms.serializers import ReceiverSerializer
+from console.services.alarms.views import tab_crumbs
 
 
 class ReceiversPage(ClusterPage):
@@ -34,7 +35,9 @@ class ReceiversPage(ClusterPage):
         for each in Receiver.objects.order_by("name"):
             last = each.deliveries.order_by("-pk").first()
             rows.append((each, last))
-        return self.show(title=_("Receivers"), tab="receivers", rows=rows)
+        title = _("Receivers")
+        crumb = tab_crumbs(cluster, title)
+        return self.show(title=title, crumbs=crumb, tab="receivers", rows=rows)
 
 
 @needs(Need.ADMIN)

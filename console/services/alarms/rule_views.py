@@ -20,6 +20,7 @@ from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
 from console.services.alarms.scope import check_scope
+from console.services.alarms.views import tab_crumbs
 
 
 class RulesPage(ClusterPage):
@@ -42,7 +43,8 @@ class RulesPage(ClusterPage):
             )
             for each in found
         ]
-        return self.show(title=_("Rules"), tab="rules", rows=rows)
+        title = _("Rules")
+        return self.show(title=title, crumbs=tab_crumbs(cluster, title), tab="rules", rows=rows)
 
 
 @needs(Need.WRITE)

@@ -102,6 +102,11 @@ class AlarmPage(ClusterPage):
         )
 
 
+def tab_crumbs(cluster: str, title: str) -> list[Crumb]:
+    """The crumbs of a tab: “Rules” alone does not say which rules."""
+    return [Crumb(_("Alarms"), reverse("alarms:list", args=[cluster])), Crumb(title)]
+
+
 def object_url(cluster: str, episode: Episode) -> str:
     """Return the URL of the page of an alarm's object; empty for the cluster."""
     if episode.kind not in KIND_TITLES:
@@ -118,7 +123,9 @@ class DeliveriesPage(ClusterPage):
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
         rows = Delivery.objects.filter(cluster=cluster).order_by("-pk")
         page = Paginator(rows, PAGE_DELIVERIES).get_page(request.GET.get("page"))
-        return self.show(title=_("Notices"), tab="deliveries", page=page, deliveries=page)
+        title = _("Notices")
+        crumbs = tab_crumbs(cluster, title)
+        return self.show(title=title, crumbs=crumbs, tab="deliveries", page=page, deliveries=page)
 
 
 class SilencesPage(ClusterPage):
@@ -185,6 +192,7 @@ class SilencesPage(ClusterPage):
         rows = silences.silences_of(self.cluster.name)
         return self.show(
             title=_("Silences"),
+            crumbs=tab_crumbs(self.cluster.name, _("Silences")),
             tab="silences",
             form=form,
             status=status,

@@ -106,7 +106,7 @@ def disk_full(evidence: Evidence) -> Results:
         if percent < limits.disk_percent and not is_soon:
             continue
         text = format_lazy(
-            _("{percent} of the disk are used; warning at {limit} %, critical at {critical} %."),
+            _("{percent} of the disk is used; warning at {limit} %, critical at {critical} %."),
             percent=formats.percent(row.disk_ratio),
             limit=limits.disk_percent,
             critical=limits.disk_critical_percent,

@@ -158,25 +158,27 @@ class InventoryProcessor:
     async def _add_group(self, snapshot: Snapshot, name: str) -> None:
         ctx = self._ctx
         connected = ctx.consumers.group(name)
-        entry = GroupEntry(consume_tps=0.0)
+        entry = GroupEntry()
         if connected is not None:
             entry.clients, entry.message_model = len(connected.members), connected.message_model
         dead = snapshot.topics.get(dlq_topic(name))
         entry.dead_letters = sum(end - first for first, end in dead.queues) if dead else 0
         oldest_ms: list[int] = []
+        rates: dict[str, float] = {}
         topics = set(ctx.offsets.topics_of(name))
         # A broadcasting consumer keeps its offsets on the client, but its pull rate is known here.
         for topic in topics.union(connected.subscriptions if connected else ()):
             of_topic = snapshot.topics.get(topic)
             if of_topic is None or ctx.consumers.has_unsubscribed(name, topic):
                 continue
-            rate = ctx.statistics.group_get_tps(name, topic)
-            entry.consume_tps = (entry.consume_tps or 0.0) + rate
-            of_topic.get_tps = (of_topic.get_tps or 0.0) + rate
+            if rate := ctx.statistics.group_get_tps(name, topic):
+                rates[topic] = rate
+                of_topic.get_tps = (of_topic.get_tps or 0.0) + rate
             if topic in topics:
                 lag, pending_ms = await self._lag(name, topic, of_topic.queues)
                 entry.topics[topic] = of_topic.groups[name] = lag
                 oldest_ms += pending_ms
+        entry.topic_tps, entry.consume_tps = rates, sum(rates.values(), 0.0)
         entry.oldest_pending_timestamp = min(oldest_ms, default=None)
         snapshot.groups[name] = entry
 

@@ -11,6 +11,7 @@ from pytest_django import Settings
 
 from console.areas.topology import asking, views
 from console.gateway import TooSlow, gateway, inventory
+from console.gateway.engine.answers import Partial
 from console.gateway.engine.questions import question
 from tests.api.conftest import Api
 from tests.api.outages import Own
@@ -195,6 +196,7 @@ def test_slow_consume_rates_leave_the_topology_without_rates(
     async def slow_rates(session: Any, pairs: Any) -> Any:
         raise TooSlow("no answer in time")
 
+    monkeypatch.setattr(inventory, "offered_codes", lambda _table: frozenset())
     monkeypatch.setattr(asking, "consume_rates", slow_rates)
     topic, group = traffic.topic("slow"), traffic.group("slow")
     ends = f"topic:{topic}", f"group:{group}"
@@ -210,6 +212,34 @@ def test_slow_consume_rates_leave_the_topology_without_rates(
         drawn = page.get(f"{HOME}{query.replace('?', '/?')}").content.decode()
     assert f'data-edge="{ends[0]} → {ends[1]}"' in drawn
     assert "line-unknown" in drawn
+
+
+def test_consume_rates_of_gantry_brokers_take_no_request_per_edge(
+    api: Api, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    @question(fresh_for_ms=0)
+    async def rates(session: Any, pairs: Any) -> Any:
+        asked.append(pairs)
+        return Partial({})
+
+    monkeypatch.setattr(asking, "consume_rates", rates)
+    topic, group = traffic.topic("rated"), traffic.group("rated")
+    traffic.send(topic, 1)
+    traffic.commit(group, topic, 0, 0)
+    ends = f"topic:{topic}", f"group:{group}"
+
+    def measured() -> Any:
+        body = api("get", f"/topology?focus=group:{group}").json()
+        edge = edges_of(body).get(ends) if "edges" in body else None
+        return edge is not None and edge["lag"] == 1 and body
+
+    body = poll(measured)
+    assert edges_of(body)[ends]["rate"] == 0.0
+    asked.clear()
+    assert edges_of(api.get(f"/topology?focus=group:{group}"))[ends]["rate"] == 0.0
+    assert asked == []
 
 
 def test_a_dead_broker_is_down_with_the_last_known_objects(own: Own) -> None:

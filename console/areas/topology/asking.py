@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -9,7 +10,7 @@ from console.areas.topology.selection import Selection, View, select, with_rates
 from console.gateway import Answer, Cluster, ClusterUnreachable, TooSlow, merge_failures
 from console.gateway.topology.live import topology
 from console.gateway.topology.measures import RATED_EDGES_MAX, Pair, consume_rates
-from console.gateway.topology.model import Topology, name_of
+from console.gateway.topology.model import Edge, Topology, name_of
 
 #: Maximum number of kept selections, of all clusters and views.
 SELECTIONS_MAX: Final = 8
@@ -63,12 +64,9 @@ def _with_rates(
     cluster: Cluster, answer: Answer[Topology], view: View, wait_s: float | None
 ) -> tuple[Answer[Topology], Selection]:
     """The shown part. The time of the returned answer is the time of its oldest values."""
+    answer = as_measured(answer)
     selection = _selected(_Same(answer.value), view)
-    ends = [
-        edge.ends
-        for edge in selection.edges
-        if edge.kind == "consumption" and not edge.stale and not edge.down and edge.is_single
-    ][:RATED_EDGES_MAX]
+    ends = [edge.ends for edge in selection.edges if _lacks_rate(edge)][:RATED_EDGES_MAX]
     pairs = tuple((name_of(topic), name_of(group)) for topic, group in ends)
     if not pairs:
         return answer, selection
@@ -85,3 +83,17 @@ def _with_rates(
     failures = merge_failures(answer.failures, rates.failures)
     asked_at_ms = min(answer.asked_at_ms, rates.asked_at_ms)
     return Answer(answer.value, failures, asked_at_ms), with_rates(selection, by_keys)
+
+
+def as_measured(answer: Answer[Topology]) -> Answer[Topology]:
+    """The answer with the time of its metrics, which brokers may have taken before the question."""
+    measured_ms = answer.value.measured_ms
+    if measured_ms is None or measured_ms >= answer.asked_at_ms:
+        return answer
+    return replace(answer, asked_at_ms=measured_ms)
+
+
+def _lacks_rate(edge: Edge) -> bool:
+    """Whether a request may find the consume rate of an edge."""
+    is_known = edge.rate is not None or edge.kind != "consumption"
+    return not is_known and edge.is_single and not edge.stale and not edge.down

@@ -30,24 +30,29 @@ class Registered:
 class TopicMeasures:
     """Put rates by topic and broker, consume rates by topic, lags by group and topic.
 
-    A topic without an entry is unknown; `left_out` topics were not measured.
+    A topic without an entry is unknown; `left_out` topics were not measured. `at_ms` is the time of
+    the oldest metrics; 0: nothing was measured.
     """
 
     put_rates: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     out_rates: Mapping[str, float | None] = field(default_factory=dict)
     lags: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    at_ms: int = 0
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMeasures:
-    """Metrics by group, and lags by group and topic. `at_ms` is the time of the metrics.
+    """Metrics by group, lags by group and topic, and consume rates by broker, group and topic.
 
-    A group without an entry is unknown; `left_out` groups were not measured.
+    A group without an entry is unknown; `left_out` groups were not measured. A broker without an
+    entry in `rates` reports no rates of topics; of other brokers, a missing rate is 0. `at_ms` is
+    the time of the metrics; 0: nothing was measured.
     """
 
     metrics: Mapping[str, GroupMetrics] = field(default_factory=dict)
     lags: Mapping[str, Mapping[str, int | None]] = field(default_factory=dict)
+    rates: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     at_ms: int = 0
     left_out: int = 0
 
@@ -83,6 +88,7 @@ def topology_of(sources: Sources) -> Topology:
     nodes.sort(key=lambda node: (order[node.kind], node.name))
     known = {node.key for node in nodes}
     edges = [edge for edge in builder.edges() if edge.source in known and edge.target in known]
+    measured_ms = [at_ms for at_ms in (sources.of_topics.at_ms, sources.of_groups.at_ms) if at_ms]
     return Topology(
         tuple(nodes),
         tuple(sorted(edges, key=lambda edge: edge.ends)),
@@ -90,6 +96,7 @@ def topology_of(sources: Sources) -> Topology:
         sources.of_topics.left_out + sources.of_groups.left_out,
         sources.clients.left_out,
         sources.complete,
+        min(measured_ms, default=None),
     )
 
 
@@ -199,15 +206,29 @@ class _Builder:
             for topic in {*lags, *self.subscribed.get(group, ())}:
                 lag = lags.get(topic) if has_lag else None
                 row = self.topics.get(topic)
+                stale = row is not None and self._lost(row.brokers)
                 yield Edge(
                     "consumption",
                     key_of("topic", topic),
                     key_of("group", group),
+                    rate=None if stale else self._consume_rate(row, group),
                     lag=lag,
                     behind=bool(lag) and self.behind.get(group, False),
                     down=row is None and self._missing() == "missing",
-                    stale=row is not None and self._lost(row.brokers),
+                    stale=stale,
                 )
+
+    def _consume_rate(self, row: TopicRow | None, group: str) -> float | None:
+        """The rate of a group in a topic; None when a broker of the topic reports no such rates."""
+        if row is None:
+            return None
+        total = 0.0
+        for broker in row.brokers:
+            by_group = self.sources.of_groups.rates.get(broker)
+            if by_group is None:
+                return None
+            total += by_group.get(group, {}).get(row.name, 0.0)
+        return total
 
     @staticmethod
     def _name_server(one: Registered) -> Node:

@@ -13,12 +13,13 @@ from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import group_rows
 from console.gateway.groups.metrics import bulk_group_metrics, metrics_of_groups
 from console.gateway.groups.progress import GroupQueue, queue_progress
-from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, group_inventory, topic_inventory
 from console.gateway.metrics import METRICS_DEADLINE_MS, SCAN_MAX, ask_each, sum_known
 from console.gateway.topics.listing import topic_configs, topic_rows
 from console.gateway.topics.metrics import TopicMetrics, bulk_topic_metrics
 from console.gateway.topology.building import GroupMeasures, TopicMeasures
 from core_broker.errors import RequestRefused
+from core_broker.remoting.bodies.inventory import GroupInventoryBody
 from core_broker.remoting.codes import ResponseCode
 
 #: Freshness of the rate of one topic or edge, milliseconds.
@@ -35,7 +36,8 @@ async def topic_measures(session: ClusterSession) -> Partial[TopicMeasures]:
     """Rates and lags of all topics, or of the first SCAN_MAX topics without inventory."""
     rows = await session.ask(topic_rows)
     inventory = await session.ask(topic_inventory)
-    bulk = (await session.ask(bulk_topic_metrics)).value.by_name
+    metrics = (await session.ask(bulk_topic_metrics)).value
+    bulk = metrics.by_name
     put: dict[str, Mapping[str, float | None]] = {
         name: {
             ref.name: body.topics[name].put_tps
@@ -52,6 +54,7 @@ async def topic_measures(session: ClusterSession) -> Partial[TopicMeasures]:
             put,
             {name: metrics.out_rate for name, metrics in bulk.items()},
             _by_group(bulk),
+            metrics.taken_ms or now_ms(),
             max(0, len(missing) - SCAN_MAX),
         ),
         merge_failures(rows.failures, inventory.failures, asked.failures),
@@ -63,6 +66,7 @@ async def group_measures(session: ClusterSession) -> Partial[GroupMeasures]:
     """Metrics of all groups, or of the first SCAN_MAX groups without inventory."""
     rows = await session.ask(group_rows)
     bulk = await session.ask(bulk_group_metrics)
+    inventory = await session.ask(group_inventory)
     metrics = dict(bulk.value.by_name)
     missing = [row.name for row in rows.value if row.name not in metrics and not row.system]
     names = tuple(missing[:SCAN_MAX])
@@ -74,6 +78,7 @@ async def group_measures(session: ClusterSession) -> Partial[GroupMeasures]:
         GroupMeasures(
             metrics,
             {group: _by_topic(queues) for group, queues in progress.value.items()},
+            _rates_of_topics(inventory.value),
             bulk.value.taken_ms or now_ms(),
             max(0, len(missing) - SCAN_MAX),
         ),
@@ -81,7 +86,8 @@ async def group_measures(session: ClusterSession) -> Partial[GroupMeasures]:
     )
 
 
-# Costly: up to RATED_EDGES_MAX requests per broker. Pages get the last rates during the next round.
+# For brokers without rates of topics in the inventory. Costly: up to RATED_EDGES_MAX requests per
+# broker. Pages get the last rates during the next round.
 @question(fresh_for_ms=RATES_FRESH_MS, deadline_ms=METRICS_DEADLINE_MS, costly=True)
 async def consume_rates(
     session: ClusterSession, pairs: tuple[Pair, ...]
@@ -125,6 +131,17 @@ async def _rates(
         return data.stats_minute.tps
 
     return await session.fan_out(refs, rate, one_must_answer=False)
+
+
+def _rates_of_topics(
+    inventories: Mapping[BrokerRef, GroupInventoryBody],
+) -> dict[str, dict[str, Mapping[str, float]]]:
+    """Return the consume rates by broker, group and topic of the brokers that report them."""
+    return {
+        ref.name: {name: entry.topic_tps for name, entry in body.groups.items() if entry.topic_tps}
+        for ref, body in inventories.items()
+        if all(entry.topic_tps is not None for entry in body.groups.values())
+    }
 
 
 def _by_group(metrics: Mapping[str, TopicMetrics]) -> dict[str, dict[str, int | None]]:

@@ -105,7 +105,8 @@ class Topology:
 
     `unmeasured` topics and groups were not asked for metrics: their brokers answer for one topic or
     group per request. `clients_left_out` groups were not asked for clients. Without `complete`,
-    no broker answers and none has answered before: topics and groups are unknown.
+    no broker answers and none has answered before: topics and groups are unknown. `measured_ms` is
+    the time of the oldest rates and lags; None without any.
     """
 
     nodes: tuple[Node, ...]
@@ -115,6 +116,7 @@ class Topology:
     unmeasured: int = 0
     clients_left_out: int = 0
     complete: bool = True
+    measured_ms: int | None = None
 
 
 #: Name of a node that stands for all objects of its kind; no legal name of an object.

@@ -54,13 +54,15 @@ class GroupEntry(Struct, rename="camel", kw_only=True, omit_defaults=True):
 
     `topics` has the group's lag in messages, by topic, including the retry topic; empty before the
     first committed offset. `oldest_pending_timestamp` is the store time of the oldest unconsumed
-    message. `message_model` is absent while no client is connected. Broadcasting consumers keep
+    message. `consume_tps` is the sum of `topic_tps`, which has the rate of each topic whose rate is
+    not 0. `message_model` is absent while no client is connected. Broadcasting consumers keep
     offsets on the client, so the lag of a broadcasting group is unknown.
     """
 
     topics: dict[str, int] = {}
     oldest_pending_timestamp: int | None = None
     consume_tps: float | None = None
+    topic_tps: dict[str, float] | None = None
     clients: int = 0
     message_model: str | None = None
     dead_letters: int = 0

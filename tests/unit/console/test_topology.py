@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from console.areas.topology.asking import as_measured
 from console.gateway.clients import AllClients
+from console.gateway.engine.answers import Answer
 from console.gateway.topology.building import GroupMeasures, Registered, TopicMeasures, topology_of
 from console.gateway.topology.model import Edge, Node, Topology
-from tests.unit.console.topologies import broker, client, group, metrics, shop, topic
+from tests.unit.console.topologies import AT_MS, broker, client, group, metrics, shop, topic
 
 
 def node(topology: Topology, key: str) -> Node:
@@ -60,6 +62,42 @@ def test_rates_and_lags_are_those_of_the_brokers_and_unknown_values_are_none() -
     assert node(found, "group:idle").dead_letters == 0
     assert node(found, "producer:shop").clients == 1, "one client with two connections"
     assert node(topology_of(shop(dead_letters=None)), "group:idle").dead_letters is None
+
+
+def test_consume_rates_come_from_all_brokers_of_a_topic() -> None:
+    def rates(**of_brokers: dict[str, dict[str, float]]) -> list[float | None]:
+        measures = replace(shop().of_groups, rates=of_brokers)
+        found = topology_of(shop(of_groups=measures))
+        pairs = (("orders", "billing"), ("payments", "idle"))
+        return [edge(found, f"topic:{one}", f"group:{other}").rate for one, other in pairs]
+
+    assert rates() == [None, None], "no broker reports rates of topics"
+    one = {"billing": {"orders": 3.0, "%RETRY%billing": 1.0}}
+    assert rates(a=one) == [None, 0.0], "the other broker of orders reports none"
+    assert rates(a=one, b={"billing": {"orders": 0.5}}) == [3.5, 0.0]
+    assert rates(a=one, b={}) == [3.0, 0.0]
+
+
+def test_the_consume_rate_of_a_broker_that_is_down_is_unknown() -> None:
+    of_groups = replace(shop().of_groups, rates={"a": {"billing": {"orders": 3.0}}, "b": {}})
+    rows = (broker("a"), broker("b", state="down"))
+    found = topology_of(shop(of_groups=of_groups, brokers=rows, lost=frozenset({"b"})))
+    assert edge(found, "topic:orders", "group:billing").rate is None
+    assert edge(found, "topic:payments", "group:idle").rate == 0.0
+
+
+def test_the_time_of_a_topology_is_that_of_its_oldest_metrics() -> None:
+    of_topics = replace(shop().of_topics, at_ms=AT_MS + 5)
+    assert topology_of(shop(of_topics=of_topics)).measured_ms == AT_MS
+    assert topology_of(shop()).measured_ms == AT_MS, "the topics have no time"
+    unmeasured = topology_of(shop(of_groups=GroupMeasures()))
+    assert unmeasured.measured_ms is None
+    for found, asked_at_ms, shown_ms in (
+        (topology_of(shop()), AT_MS + 9, AT_MS),
+        (topology_of(shop()), AT_MS - 9, AT_MS - 9),
+        (unmeasured, AT_MS + 9, AT_MS + 9),
+    ):
+        assert as_measured(Answer(found, (), asked_at_ms)).asked_at_ms == shown_ms
 
 
 def test_a_group_is_behind_only_with_lag_older_than_a_commit_interval() -> None:

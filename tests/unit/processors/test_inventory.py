@@ -21,6 +21,7 @@ from core_broker.remoting.bodies.inventory import (
     TopicInventoryBody,
 )
 from core_broker.remoting.codes import LanguageCode, RequestCode
+from core_broker.state.statistics import GROUP_GET_NUMS
 from tests.support.broker_harness import BrokerHarness
 
 T = TypeVar("T")
@@ -111,11 +112,30 @@ class TestGroups:
         assert (found.clients, found.dead_letters, found.consume_tps) == (1, 1, 0.0)
         assert found.message_model == "CLUSTERING"
 
+    async def test_the_consume_rate_of_each_topic(self, broker: BrokerHarness, topic: str) -> None:
+        broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
+        broker.topic("Idle", queues=1)
+        broker.topic("Other", queues=1)
+        statistics, counts = broker.ctx.statistics, {topic: 50, "Idle": 0, "Other": 20}
+        for name in counts:
+            broker.ctx.offsets.commit("CG", name, 0, 0)
+            statistics.add(GROUP_GET_NUMS, f"{name}@CG", 0)
+        statistics.sample(0)
+        for name, count in counts.items():
+            statistics.add(GROUP_GET_NUMS, f"{name}@CG", count)
+        statistics.sample(10_000)
+        found = (await groups(broker)).groups["CG"]
+        assert found.topic_tps == {topic: 5.0, "Other": 2.0}
+        assert found.consume_tps == 7.0
+        rates = {name: each.get_tps for name, each in (await topics(broker)).topics.items()}
+        assert (rates[topic], rates["Idle"], rates["Other"]) == (5.0, 0.0, 2.0)
+
     async def test_a_group_without_offsets(self, broker: BrokerHarness) -> None:
         broker.ctx.groups.put(SubscriptionGroupConfig(group_name="CG"), 0)
         found = (await groups(broker)).groups["CG"]
         assert (found.topics, found.oldest_pending_timestamp) == ({}, None)
         assert (found.clients, found.dead_letters) == (0, 0)
+        assert (found.consume_tps, found.topic_tps) == (0.0, {})
 
     async def test_unsubscribed_topics_are_left_out(
         self, broker: BrokerHarness, topic: str

@@ -44,16 +44,15 @@ LABEL_PLACES: Final = (500, 680, 320, 590, 410)
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node and the upper left corner of its box."""
+    """A node and the upper left corner of its box.
+
+    `id` is the identifier in the page, equal for equal nodes: the browser keeps the focus.
+    """
 
     node: Node
     x: int
     y: int
-
-    @property
-    def id(self) -> str:
-        """Identifier in the page, equal for equal nodes: the browser keeps the focus."""
-        return f"node-{blake2b(self.node.key.encode(), digest_size=8).hexdigest()}"
+    id: str
 
     @property
     def label(self) -> str:
@@ -170,7 +169,8 @@ def draw(selection: Selection) -> Drawing:
         headings.append(Heading(kind, left[place], top[place] + HEADING_HEIGHT - 10))
         top[place] += HEADING_HEIGHT
         for key in column:
-            boxes[key] = Box(nodes[key], left[place], top[place])
+            digest = blake2b(key.encode(), digest_size=8).hexdigest()
+            boxes[key] = Box(nodes[key], left[place], top[place], f"node-{digest}")
             top[place] += ROW_HEIGHT
     return Drawing(
         list(boxes.values()),

@@ -2,16 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 from urllib.parse import urlencode
 
-from django.urls import reverse
+from django.urls import get_script_prefix, reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.areas.topology import texts
 from console.areas.topology.selection import Selection
 from console.frame.tables import Column, Columns
-from console.gateway.topology.model import NODE_KINDS, Edge, Node
+from console.gateway.topology.model import NODE_KINDS, Edge, Node, NodeKind
+
+#: Maximum number of kept URLs, of all clusters.
+LINKS_MAX: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +110,17 @@ def link(cluster: str, node: Node) -> str:
     """The URL of an object's page; empty for stacks and for objects that no broker has."""
     if node.is_stack or not node.has_page:
         return ""
-    if node.kind == "namesrv":
+    return _page_of(get_script_prefix(), cluster, node.kind, node.name)
+
+
+# A drawing has 300 objects, whose URLs take 6 ms, and the next drawing has nearly the same objects.
+@lru_cache(maxsize=LINKS_MAX)
+def _page_of(_script_prefix: str, cluster: str, kind: NodeKind, name: str) -> str:
+    if kind == "namesrv":
         return reverse("clusters:name-servers", args=[cluster])
-    if node.kind == "broker":
-        return reverse("clusters:broker", args=[cluster, node.name])
-    if node.kind == "producer":
-        return f"{reverse('clients:producers', args=[cluster])}?{urlencode({'q': node.name})}"
-    page = "topics:detail" if node.kind == "topic" else "groups:detail"
-    return reverse(page, args=[cluster, node.name])
+    if kind == "broker":
+        return reverse("clusters:broker", args=[cluster, name])
+    if kind == "producer":
+        return f"{reverse('clients:producers', args=[cluster])}?{urlencode({'q': name})}"
+    page = "topics:detail" if kind == "topic" else "groups:detail"
+    return reverse(page, args=[cluster, name])

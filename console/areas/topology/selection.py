@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import structs
+
 from console.gateway.metrics import sum_known
 from console.gateway.topology.model import (
     NODE_KINDS,
@@ -124,7 +126,7 @@ def with_rates(selection: Selection, rates: Mapping[tuple[str, str], float | Non
     return replace(
         selection,
         edges=tuple(
-            replace(edge, rate=rates[edge.ends])
+            structs.replace(edge, rate=rates[edge.ends])
             if edge.kind == "consumption" and edge.ends in rates and not edge.stale
             else edge
             for edge in selection.edges

@@ -8,7 +8,7 @@ from django.utils.translation import pgettext
 
 from console.areas.topology import listing, texts
 from console.areas.topology.asking import ask_early_selection
-from console.areas.topology.drawing import Line, draw
+from console.areas.topology.drawing import draw
 from console.areas.topology.reading import read_view
 from console.areas.topology.selection import NODES_MAX, STEPS_MAX, Selection, View
 from console.frame.pages import ClusterPage
@@ -69,7 +69,6 @@ class TopologyPage(ClusterPage):
             view=view,
             selection=selection,
             drawing=drawing,
-            lines=[line_context(line) for line in drawing.lines],
             headings=[(heading, texts.KINDS[heading.kind]) for heading in drawing.headings],
             tab=tab,
             page=_table(request, selection, tab),
@@ -79,14 +78,6 @@ class TopologyPage(ClusterPage):
             steps=range(1, STEPS_MAX + 1),
             kept=kept,
         )
-
-
-def line_context(line: Line) -> dict[str, Any]:
-    """The texts of a line."""
-    label = texts.label_of(line.edge)
-    ends = f"{texts.title_of(line.left.node)} → {texts.title_of(line.right.node)}"
-    title = f"{ends}: {label or texts.EDGE[line.edge.kind]}"
-    return {"line": line, "label": label, "title": title}
 
 
 def collapse_chips(selection: Selection, view: View) -> list[KindChip]:

@@ -18,7 +18,6 @@ from console.areas.topology.selection import (
     with_rates,
 )
 from console.areas.topology.templatetags.topology import topology_lines
-from console.areas.topology.views import line_context
 from console.gateway.topology.building import TopicMeasures, topology_of
 from console.gateway.topology.model import NODE_KINDS
 from tests.unit.console.topologies import shop, wide
@@ -140,7 +139,7 @@ def test_boxes_do_not_overlap_and_lines_end_at_boxes() -> None:
 
 def test_no_line_crosses_a_label() -> None:
     drawing = draw(select(SHOP, View(with_retry=True)))
-    text = topology_lines([line_context(line) for line in drawing.lines])
+    text = topology_lines(drawing.lines)
     labels = text.index("<text")
     assert text.count("<path", 0, labels) == len(drawing.lines)
     assert text.count("<text", labels) > 1

@@ -1,12 +1,12 @@
 """Texts of nodes and edges in templates."""
 
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 from urllib.parse import urlencode
 
 from django import template
 from django.template import RequestContext
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from console.areas.topology import texts
@@ -14,23 +14,6 @@ from console.areas.topology.drawing import Box, Line
 from console.gateway.topology.model import Edge, Node
 
 register = template.Library()
-
-LINE = (
-    '<g class="edge line-{}{}" data-ends="{} {}" data-edge="{}">'
-    '<path d="{}" stroke-width="{}"><title>{}</title></path></g>'
-)
-LABEL = '<text class="edge-label label-{}" data-ends="{} {}" x="{}" y="{}">{}</text>'
-
-
-BOX = (
-    '<g class="node kind-{kind} state-{state}{marks}"><a id="{id}" {link} data-node="{key}"'
-    '{focus} data-x="{x}" data-y="{y}" aria-label="{label}: {facts}"><title>{title}</title>'
-    '<rect x="{x}" y="{y}" width="210" height="42" rx="5"/><svg x="{x}" y="{y}" width="206" '
-    'height="42"><text class="node-name" x="10" y="18">{name}</text><text class="node-facts" '
-    'x="10" y="34">{facts}</text></svg></a></g>'
-)
-
-NO_LINK = SafeString('tabindex="0" role="img"')
 
 
 @register.inclusion_tag("topology/object.html")
@@ -40,14 +23,14 @@ def topology_object(node: Node, links: Mapping[str, str]) -> dict[str, Any]:
 
 
 @register.simple_tag
-def topology_lines(lines: Iterable[Mapping[str, Any]]) -> SafeString:
+def topology_lines(lines: Iterable[Line]) -> SafeString:
     """Render the lines of a drawing, then their labels: no line crosses a label.
 
-    In Python: template variables cost 15 of 81 ms with 5,000 topics and groups.
+    In Python: with 5,000 topics and groups, template variables and `format_html` cost 40 of 81 ms.
     """
-    known = list(lines)
-    labels = (_label_parts(each["line"], each["label"]) for each in known if each["label"])
-    return format_html_join("", LINE, map(_line_parts, known)) + format_html_join("", LABEL, labels)
+    labeled = [(line, escape(texts.label_of(line.edge))) for line in lines]
+    drawn = "".join(_line(line, label) for line, label in labeled)
+    return SafeString(drawn + "".join(_label(line, label) for line, label in labeled if label))
 
 
 @register.simple_tag(takes_context=True)
@@ -60,49 +43,47 @@ def topology_boxes(
     for name in ("focus", "page"):
         others.pop(name, None)
     query = others.urlencode()
-    return format_html_join("", "{}", ((_box(box, links, focus, query),) for box in boxes))
+    return SafeString("".join(_box(box, links, focus, query) for box in boxes))
 
 
-def _box(box: Box, links: Mapping[str, str], focus: str, query: str) -> SafeString:
-    node = box.node
+def _line(line: Line, label: str) -> str:
+    edge = line.edge
+    ends = f"{texts.title_of(line.left.node)} → {texts.title_of(line.right.node)}"
+    return (
+        f'<g class="edge line-{line.tone}{" line-stale" if edge.stale else ""}" '
+        f'data-ends="{line.left.id} {line.right.id}" data-edge="{escape(edge.key)}">'
+        f'<path d="{line.path}" stroke-width="{line.width}">'
+        f"<title>{escape(ends)}: {label or escape(str(texts.EDGE[edge.kind]))}</title></path></g>"
+    )
+
+
+def _label(line: Line, label: str) -> str:
+    x, y = line.label_at
+    return (
+        f'<text class="edge-label label-{line.edge.kind}" '
+        f'data-ends="{line.left.id} {line.right.id}" x="{x}" y="{y}">{label}</text>'
+    )
+
+
+def _box(box: Box, links: Mapping[str, str], focus: str, query: str) -> str:
+    node, name, facts = box.node, escape(box.label), escape(texts.facts_of(box.node))
     marks = {"is-behind": node.behind, "is-stale": node.stale, "is-focus": node.key == focus}
     url = links.get(node.key)
-    link = format_html('href="{}"', url) if url else NO_LINK
+    link = f'href="{escape(url)}"' if url else 'tabindex="0" role="img"'
     to_focus = f"?{query}{'&' if query else ''}{urlencode({'focus': node.key})}"
-    return format_html(
-        BOX,
-        kind=node.kind,
-        state=node.state,
-        marks="".join(f" {name}" for name, has in marks.items() if has),
-        id=box.id,
-        link=link,
-        key=node.key,
-        focus="" if node.is_stack else format_html(' data-focus-url="{}"', to_focus),
-        x=box.x,
-        y=box.y,
-        label=f"{texts.KIND[node.kind]} {box.label}",
-        facts=texts.facts_of(node),
-        title=texts.title_of(node),
-        name=box.label,
-    )
-
-
-def _line_parts(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    line: Line = each["line"]
     return (
-        line.tone,
-        " line-stale" if line.edge.stale else "",
-        line.left.id,
-        line.right.id,
-        line.edge.key,
-        line.path,
-        line.width,
-        each["title"],
+        f'<g class="node kind-{node.kind} state-{node.state}'
+        f'{"".join(f" {mark}" for mark, has in marks.items() if has)}">'
+        f'<a id="{box.id}" {link} data-node="{escape(node.key)}"'
+        + ("" if node.is_stack else f' data-focus-url="{escape(to_focus)}"')
+        + f' data-x="{box.x}" data-y="{box.y}" '
+        f'aria-label="{escape(str(texts.KIND[node.kind]))} {name}: {facts}">'
+        f"<title>{escape(texts.title_of(node))}</title>"
+        f'<rect x="{box.x}" y="{box.y}" width="210" height="42" rx="5"/>'
+        f'<svg x="{box.x}" y="{box.y}" width="206" height="42">'
+        f'<text class="node-name" x="10" y="18">{name}</text>'
+        f'<text class="node-facts" x="10" y="34">{facts}</text></svg></a></g>'
     )
-
-
-def _label_parts(line: Line, label: str) -> tuple[Any, ...]:
-    return (line.edge.kind, line.left.id, line.right.id, *line.label_at, label)
 
 
 @register.filter

@@ -5,7 +5,7 @@ lack the codes: callers need a fallback for brokers without an inventory.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from console.gateway.brokers.listing import ask_masters
 from console.gateway.engine.answers import Partial, merge_failures
@@ -20,6 +20,7 @@ from core_broker.remoting.bodies.inventory import (
 from core_broker.remoting.codes import RequestCode
 
 T = TypeVar("T")
+E = TypeVar("E")
 
 OFFERS_FRESH_MS = 5_000
 INVENTORY_FRESH_MS = 1_500
@@ -71,3 +72,18 @@ async def _ask(
         refs, lambda ref: ask(ref.addr), one_must_answer=False, keep=(code,)
     )
     return Partial(found, merge_failures(offered.failures, failures))
+
+
+def complete_entries(
+    entries: Mapping[BrokerRef, Mapping[str, E]], configs: Mapping[BrokerRef, Mapping[str, object]]
+) -> dict[str, list[E]]:
+    """Return the entries of each topic or group, of all brokers with the name; without names that
+    the inventory of such a broker lacks.
+    """
+    parts: dict[str, list[E | None]] = {}
+    for ref, table in configs.items():
+        of_broker = entries.get(ref, {})
+        for name in table:
+            parts.setdefault(name, []).append(of_broker.get(name))
+    complete = {name: found for name, found in parts.items() if None not in found}
+    return cast("dict[str, list[E]]", complete)

@@ -77,7 +77,11 @@ class ClusterSession:
         #: RPC hooks of all clients of the session: they sign the requests.
         self.rpc_hooks = (self._signing,)
         self.admin = AdminClient(
-            namesrv_addr, timeout_ms=REQUEST_TIMEOUT_MS, rpc_hooks=self.rpc_hooks, tls=tls
+            namesrv_addr,
+            timeout_ms=REQUEST_TIMEOUT_MS,
+            rpc_hooks=self.rpc_hooks,
+            tls=tls,
+            shares_tables=True,
         )
         self.answers = AnswerCache()
         self.own_reads = OwnReads()

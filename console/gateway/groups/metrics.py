@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from console.gateway.engine.answers import Partial, merge_failures, now_ms
 from console.gateway.engine.errors import GatewayError
@@ -12,7 +13,12 @@ from console.gateway.engine.session import BrokerRef, ClusterSession
 from console.gateway.groups.listing import group_configs
 from console.gateway.groups.members import BROADCASTING, GroupClients, clients_of, group_clients
 from console.gateway.groups.progress import GroupQueue, group_stats, queue_progress
-from console.gateway.inventory import INVENTORY_DEADLINE_MS, client_inventory, group_inventory
+from console.gateway.inventory import (
+    INVENTORY_DEADLINE_MS,
+    client_inventory,
+    complete_entries,
+    group_inventory,
+)
 from console.gateway.metrics import METRICS_DEADLINE_MS, BulkMetrics, ask_each, sum_known
 from console.gateway.topics.listing import topic_configs
 from console.gateway.topics.metrics import stored_in
@@ -85,15 +91,15 @@ async def bulk_group_metrics(session: ClusterSession) -> Partial[BulkMetrics[Gro
     configs = await session.ask(group_configs)
     # A client connects to several brokers: the sum of the brokers' counts would be too high.
     members = await _members(session) if len(inventory.value) > 1 else {}
-    parts: dict[str, list[GroupEntry | None]] = {}
-    for ref, table in configs.value.items():
-        entries = inventory.value[ref].groups if ref in inventory.value else {}
-        for name in table:
-            parts.setdefault(name, []).append(entries.get(name))
-    complete = {
-        name: (found, members.get(name)) for name, found in parts.items() if None not in found
-    }
-    known = session.derived_each("group_numbers", complete, _merged)
+    entries = {ref: body.groups for ref, body in inventory.value.items()}
+
+    def merged(source: tuple[Any, Any, Mapping[str, set[str]]]) -> Mapping[str, GroupMetrics]:
+        entries, configs, members = source
+        parts = complete_entries(entries, configs)
+        with_members = {name: (found, members.get(name)) for name, found in parts.items()}
+        return session.derived_each("group_numbers", with_members, _merged)
+
+    known = session.derived("group_metrics", (entries, configs.value, members), merged)
     taken_ms = min((body.taken_timestamp for body in inventory.value.values()), default=None)
     return Partial(
         BulkMetrics(known, taken_ms), merge_failures(configs.failures, inventory.failures)
@@ -205,11 +211,9 @@ async def _oldest(session: ClusterSession, group: str, topic: str, ref: BrokerRe
     return now_ms() - delay_ms if delay_ms > 0 else None
 
 
-def _merged(
-    _group: str, entries: tuple[Iterable[GroupEntry | None], set[str] | None]
-) -> GroupMetrics:
+def _merged(_group: str, entries: tuple[list[GroupEntry], set[str] | None]) -> GroupMetrics:
     """Add up the inventory entries of a group; `members` are its client ids over all brokers."""
-    parts, members = [part for part in entries[0] if part is not None], entries[1]
+    parts, members = entries
     topics = {name for part in parts for name in part.topics}
     lags = [(name, lag) for part in parts for name, lag in part.topics.items()]
     pending = [part.oldest_pending_timestamp for part in parts]

@@ -1,13 +1,13 @@
 """Metrics of topics: stored messages, rates, consumer groups, lag, last write."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from console.gateway.engine.answers import Partial, merge_failures
 from console.gateway.engine.questions import question
 from console.gateway.engine.session import BrokerRef, ClusterSession
-from console.gateway.inventory import INVENTORY_DEADLINE_MS, topic_inventory
+from console.gateway.inventory import INVENTORY_DEADLINE_MS, complete_entries, topic_inventory
 from console.gateway.metrics import METRICS_DEADLINE_MS, BulkMetrics, ask_each, sum_known
 from console.gateway.topics.listing import TopicQueue, queues_of_topic, topic_configs
 from core_broker.errors import GantryError, RequestRefused
@@ -62,13 +62,12 @@ async def bulk_topic_metrics(session: ClusterSession) -> Partial[BulkMetrics[Top
     """The metrics of the topics for which each broker offers an inventory."""
     inventory = await session.ask(topic_inventory)
     configs = await session.ask(topic_configs)
-    parts: dict[str, list[TopicEntry | None]] = {}
-    for ref, table in configs.value.items():
-        entries = inventory.value[ref].topics if ref in inventory.value else {}
-        for name in table:
-            parts.setdefault(name, []).append(entries.get(name))
-    complete = {name: found for name, found in parts.items() if None not in found}
-    known = session.derived_each("topic_numbers", complete, _merged)
+    entries = {ref: body.topics for ref, body in inventory.value.items()}
+    known = session.derived(
+        "topic_metrics",
+        (entries, configs.value),
+        lambda source: session.derived_each("topic_numbers", complete_entries(*source), _merged),
+    )
     taken_ms = min((body.taken_timestamp for body in inventory.value.values()), default=None)
     return Partial(
         BulkMetrics(known, taken_ms), merge_failures(configs.failures, inventory.failures)
@@ -178,9 +177,8 @@ def _of_queues(queues: Iterable[TopicQueue]) -> TopicMetrics:
     )
 
 
-def _merged(_topic: str, entries: Iterable[TopicEntry | None]) -> TopicMetrics:
+def _merged(_topic: str, parts: Sequence[TopicEntry]) -> TopicMetrics:
     """Add up the inventory entries of a topic."""
-    parts = [part for part in entries if part is not None]
     lags: dict[str, int | None] = {}
     for part in parts:
         for group, lag in part.groups.items():

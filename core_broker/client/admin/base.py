@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
+from core_broker.client.admin.tables import DecodedTables
 from core_broker.client.answers import checked
 from core_broker.client.name_servers import NameServers
 from core_broker.remoting.bodies import decode_body
@@ -27,6 +28,9 @@ class AdminBase:
     Without a name server address (None) only requests with a broker address work. Every method
     raises TransportError when a peer is unreachable or does not answer, and RequestRefused for an
     answer with a code other than success.
+
+    With ``shares_tables``, complete tables of topics and groups are the same objects while a
+    broker's answer stays the same: the caller must not change them.
     """
 
     def __init__(
@@ -36,8 +40,10 @@ class AdminBase:
         timeout_ms: int = TIMEOUT_MS_DEFAULT,
         rpc_hooks: Sequence[RpcHook] = (),
         tls: ClientTls | None = None,
+        shares_tables: bool = False,
     ) -> None:
         self.timeout_ms = timeout_ms
+        self._tables = DecodedTables() if shares_tables else None
         self._remoting = RemotingClient(
             name="admin", rpc_hooks=rpc_hooks, tls=tls or ClientTls.from_environment()
         )
@@ -112,6 +118,15 @@ class AdminBase:
     ) -> T:
         answer = await self._ask(addr, code, header, timeout_ms=timeout_ms)
         return decode_body(kind, answer.body)
+
+    async def _ask_table(
+        self, kind: type[T], addr: str, code: RequestCode, *, timeout_ms: int | None = None
+    ) -> T:
+        """Like ``_ask_body``, for a complete table of a broker."""
+        if self._tables is None:
+            return await self._ask_body(kind, addr, code, timeout_ms=timeout_ms)
+        answer = await self._ask(addr, code, timeout_ms=timeout_ms)
+        return self._tables.decoded(kind, addr, code, answer.body)
 
     async def _ask_name_server(
         self, code: RequestCode, header: Header | None = None

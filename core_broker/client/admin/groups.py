@@ -37,7 +37,7 @@ class GroupAdmin(AdminBase):
     async def group_configs(self, addr: str) -> dict[str, SubscriptionGroupConfig]:
         """The configuration of every group on a broker."""
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-        wrapper = await self._ask_body(SubscriptionGroupWrapper, addr, code)
+        wrapper = await self._ask_table(SubscriptionGroupWrapper, addr, code)
         return wrapper.subscription_group_table
 
     async def create_group(self, addr: str, config: SubscriptionGroupConfig) -> None:

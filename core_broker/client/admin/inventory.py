@@ -25,7 +25,7 @@ class InventoryAdmin(AdminBase):
 
     async def topic_inventory(self, addr: str) -> TopicInventoryBody:
         """All topics of a broker: queues' offsets, rates, last write, groups with their lag."""
-        return await self._ask_body(
+        return await self._ask_table(
             TopicInventoryBody,
             addr,
             RequestCode.GET_TOPIC_INVENTORY,
@@ -34,7 +34,7 @@ class InventoryAdmin(AdminBase):
 
     async def group_inventory(self, addr: str) -> GroupInventoryBody:
         """All groups of a broker: lag, lag time, rate, clients, dead letters."""
-        return await self._ask_body(
+        return await self._ask_table(
             GroupInventoryBody,
             addr,
             RequestCode.GET_GROUP_INVENTORY,

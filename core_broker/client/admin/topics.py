@@ -59,7 +59,7 @@ class TopicAdmin(AdminBase):
     async def topic_configs(self, addr: str) -> dict[str, TopicConfig]:
         """The configuration of every topic of a broker, including system topics."""
         code = RequestCode.GET_ALL_TOPIC_CONFIG
-        return (await self._ask_body(TopicConfigSerializeWrapper, addr, code)).topic_config_table
+        return (await self._ask_table(TopicConfigSerializeWrapper, addr, code)).topic_config_table
 
     async def create_topic(self, addr: str, config: TopicConfig) -> None:
         """Create or change a topic on one broker."""

@@ -8,7 +8,13 @@ from console.gateway.engine.answers import Partial
 from console.gateway.engine.questions import command, question
 from console.gateway.engine.session import ClusterSession
 from core_broker.definitions import cluster
-from core_broker.definitions.cluster import Brokers, Outcome, brokers_of, gather
+from core_broker.definitions.cluster import (
+    Brokers,
+    Outcome,
+    brokers_of,
+    document_of,
+    read_tables,
+)
 from core_broker.definitions.comparing import Item
 from core_broker.definitions.model import Document
 
@@ -29,9 +35,14 @@ class Gathered:
 
 @question(fresh_for_ms=0, deadline_ms=READ_DEADLINE_MS)
 async def definitions(session: ClusterSession) -> Partial[Gathered]:
-    """The definitions of the cluster; an error when a master does not answer."""
+    """The definitions of the cluster; an error when a master does not answer.
+
+    Each question asks the brokers. The document is shared while their answers stay the same: the
+    caller must not change the document.
+    """
     brokers = await _brokers(session)
-    return Partial(Gathered(await gather(session.admin, brokers), brokers.names))
+    tables = await read_tables(session.admin, brokers)
+    return Partial(Gathered(session.derived("definitions", tables, document_of), brokers.names))
 
 
 @command(deadline_ms=APPLY_DEADLINE_MS)

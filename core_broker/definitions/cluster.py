@@ -1,7 +1,7 @@
 """Reading the definitions of a cluster, and applying items, through the admin client."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
@@ -89,29 +89,54 @@ def brokers_of(info: ClusterInfo, cluster: str | None = None) -> Brokers:
     return Brokers(addrs, frozenset(own))
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The answers of the brokers, by kind and broker, and the reasons of refused kinds."""
+
+    brokers: Brokers
+    answers: Mapping[str, Mapping[str, Any]]
+    left_out: Mapping[str, str]
+
+
 async def gather(
     admin: AdminClient, brokers: Brokers, kinds: Collection[str] = tuple(KINDS)
 ) -> Document:
-    """The definitions of the cluster, with the reasons of kinds that brokers refuse to show:
+    """The definitions of the cluster; raises as `read_tables`."""
+    return document_of(await read_tables(admin, brokers, kinds))
+
+
+async def read_tables(
+    admin: AdminClient, brokers: Brokers, kinds: Collection[str] = tuple(KINDS)
+) -> Tables:
+    """Ask the brokers for the definitions, with the reasons of kinds that brokers refuse to show:
     without access control there are no users and acls, and an account may lack the right to read.
 
     Raises the error of a broker that does not answer, and of one that refuses everything.
     """
-    readers = {"topics": _topics, "groups": _groups, "users": _users, "acls": _acls}
-    document = Document()
+    answers: dict[str, Mapping[str, Any]] = {}
+    left_out: dict[str, str] = {}
     for kind in kinds:
-        tables: dict[str, Mapping[str, Fields]] = {}
         try:
-            for name in brokers.names:
-                tables[name] = await readers[kind](admin, brokers.master(name), brokers)
+            found = {
+                name: await _READERS[kind](admin, brokers.master(name)) for name in brokers.names
+            }
         except RequestRefused as refusal:
             is_denied = refusal.code == ResponseCode.NO_PERMISSION
             if kind not in {"users", "acls"} and not is_denied:
                 raise
-            document.left_out[kind] = refusal.remark or str(refusal)
-            if len(document.left_out) == len(kinds):
+            left_out[kind] = refusal.remark or str(refusal)
+            if len(left_out) == len(kinds):
                 raise
             continue
+        answers[kind] = found
+    return Tables(brokers, answers, left_out)
+
+
+def document_of(found: Tables) -> Document:
+    """The document of the answers."""
+    document = Document(left_out=dict(found.left_out))
+    for kind, answers in found.answers.items():
+        tables = {name: _FIELDS[kind](each, found.brokers) for name, each in answers.items()}
         objects = sorted({name for table in tables.values() for name in table})
         document.objects[kind] = {
             name: placed(
@@ -206,31 +231,53 @@ def is_own(topic: str, brokers: Brokers) -> bool:
     )
 
 
-async def _topics(admin: AdminClient, addr: str, brokers: Brokers) -> dict[str, Fields]:
-    system = set(await admin.system_topics(addr))
+async def _read_topics(
+    admin: AdminClient, addr: str
+) -> tuple[frozenset[str], Mapping[str, TopicConfig]]:
+    """The names of system topics, and all topics."""
+    return frozenset(await admin.system_topics(addr)), await admin.topic_configs(addr)
+
+
+def _topics(
+    answer: tuple[frozenset[str], Mapping[str, TopicConfig]], brokers: Brokers
+) -> dict[str, Fields]:
+    system, configs = answer
     return {
         name: _plain(config, "topics")
-        for name, config in (await admin.topic_configs(addr)).items()
+        for name, config in configs.items()
         if name not in system and not is_own(name, brokers)
     }
 
 
-async def _groups(admin: AdminClient, addr: str, brokers: Brokers) -> dict[str, Fields]:
+def _groups(answer: Mapping[str, SubscriptionGroupConfig], _brokers: Brokers) -> dict[str, Fields]:
     return {
         name: _plain(config, "groups")
-        for name, config in (await admin.group_configs(addr)).items()
+        for name, config in answer.items()
         if not is_system_group(name) and name not in TOOL_GROUPS
     }
 
 
-async def _users(admin: AdminClient, addr: str, brokers: Brokers) -> dict[str, Fields]:
-    return {
-        user.username: _plain(user, "users") for user in await admin.users(addr) if user.username
-    }
+def _users(answer: Iterable[UserInfo], _brokers: Brokers) -> dict[str, Fields]:
+    return {user.username: _plain(user, "users") for user in answer if user.username}
 
 
-async def _acls(admin: AdminClient, addr: str, brokers: Brokers) -> dict[str, Fields]:
-    return {acl.subject: _policies(acl) for acl in await admin.acls(addr) if acl.subject}
+def _acls(answer: Iterable[AclInfo], _brokers: Brokers) -> dict[str, Fields]:
+    return {acl.subject: _policies(acl) for acl in answer if acl.subject}
+
+
+#: By kind: the requests to one broker, and the fields of the objects in its answer.
+_READERS: Final[Mapping[str, Callable[[AdminClient, str], Awaitable[Any]]]] = {
+    "topics": _read_topics,
+    "groups": lambda admin, addr: admin.group_configs(addr),
+    "users": lambda admin, addr: admin.users(addr),
+    "acls": lambda admin, addr: admin.acls(addr),
+}
+_FIELDS: Final[Mapping[str, Callable[[Any, Brokers], dict[str, Fields]]]] = {
+    "topics": _topics,
+    "groups": _groups,
+    "users": _users,
+    "acls": _acls,
+}
 
 
 def _plain(config: msgspec.Struct, kind: str) -> Fields:

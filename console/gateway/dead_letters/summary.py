@@ -100,7 +100,7 @@ class _FirstTimes:
 _first_times: WeakKeyDictionary[ClusterSession, _FirstTimes] = WeakKeyDictionary()
 
 
-@question(fresh_for_ms=2_000, deadline_ms=10_000)
+@question(fresh_for_ms=2_000, deadline_ms=10_000, costly=True)
 async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[DeadLetterGroup, ...]]:
     """Every group with dead letters, highest count first; unknown counts before all others."""
     rows = await session.ask(topic_rows)

@@ -222,6 +222,8 @@ class PullTaker(Protocol):
     pulls: int
     messages: int
     missed: int
+    #: Answers given to the socket at once, in place of the end of the iteration.
+    sent_at_once: int
     #: True when pulls may be taken in the current iteration.
     is_open: bool
 

@@ -69,5 +69,6 @@ cdef class FastProtocol:
     cdef bytes _begin
     cdef int64_t _in_flight_max, _high_water_bytes
     cdef int add_answers(self, bytes answers) except -1
-    cdef bint _may_lend(self) except -1
+    cdef int free_descriptor(self) except? -1
+    cdef bint _is_caught_up(self) except -1
     cdef int _write_rest(self, bytes rest) except -1

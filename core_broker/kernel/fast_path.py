@@ -109,8 +109,8 @@ class FastPath:
             for each in dirty:
                 if isinstance(each, FastProtocol):
                     protocol = each
-                    if not writer.is_full and protocol._may_lend():
-                        state = protocol.state
+                    state = protocol.state
+                    if state.out and not writer.is_full and protocol._is_caught_up():
                         state.idle_checks = 0
                         state.is_lent = True
                         writer.add(protocol, protocol._socket, state.take_answers())
@@ -349,14 +349,18 @@ class FastProtocol:
                 self._dirty.append(self)
         return 0
 
-    def _may_lend(self):
+    def _is_caught_up(self):
         """Return true for an open connection whose earlier answers are all sent."""
         state: ConnectionState = self.state
         if self._socket < 0 or state.is_closing or state.is_stalled or state.is_write_paused:
             return False
-        if not state.out:
-            return False
         return not (self._transport.get_write_buffer_size() or self._transport.is_closing())
+
+    def free_descriptor(self):
+        """Return the descriptor of a socket without unsent answers, for one answer; or -1."""
+        if self.state.is_lent or self.state.out or not self._is_caught_up():
+            return -1
+        return self._socket
 
     def _write_rest(self, rest):
         """Write the bytes that the system did not take from the writer thread."""

@@ -6,7 +6,8 @@ The kernel takes common pulls: a compact JSON header, a known source, and record
 and whole. All other pulls are left untouched to the slow path (processors/pull.py), which alone
 refuses pulls and reports damage. A pull at the end of a queue is answered, or held by the slow
 path's table of held pulls. Answers are byte for byte equal to the slow path's (tests/unit/kernel).
-Records are copied once, from the mapped log into the answer.
+An answer to a plain connection without unsent answers is sent at once, straight from the mapped
+log; other answers are copied once, and sent at the end of the iteration.
 """
 
 import cython
@@ -21,12 +22,11 @@ from cython.cimports.core_broker.kernel.fields import (
 )
 from cython.cimports.core_broker.kernel.mapping import Mapping
 from cython.cimports.core_broker.kernel.octets import get32, get64, put_decimal
+from cython.cimports.core_broker.kernel.pieces import HEAD_MAX, Pieces
 from cython.cimports.core_broker.kernel.prefetch import prefetch
 from cython.cimports.core_broker.kernel.sources import PullSource
 from cython.cimports.core_broker.kernel.templates import put_lengths, put_text
-from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
-from cython.cimports.libc.string import memcpy
 
 COMMIT_FLAG = cython.declare(int64_t, 1)
 SUSPEND_FLAG = cython.declare(int64_t, 2)
@@ -42,7 +42,6 @@ GAP_BYTES = cython.declare(int64_t, 65536)
 SPAN_BYTES = cython.declare(int64_t, 4 << 20)
 #: Maximum size of the numbers of an answer and its frame head, beside the template, bytes.
 NUMBERS_BYTES = cython.declare(cython.int, 128)
-HEADER_MAX = cython.declare(cython.int, 1024)
 
 Record = cython.struct(
     offset_physical=int64_t, size=int64_t, offset=int64_t, at=cython.pointer(uint8_t)
@@ -67,6 +66,8 @@ class CompiledPulls(FastHandler):
     messages = cython.declare(int64_t, visibility="readonly")
     #: Pulls that source no message, since the start.
     missed = cython.declare(int64_t, visibility="readonly")
+    #: Answers given to the socket at once, since the start.
+    sent_at_once = cython.declare(int64_t, visibility="readonly")
 
     #: True when pulls may be taken in this iteration.
     is_open = cython.declare(cython.bint, visibility="readonly")
@@ -84,6 +85,7 @@ class CompiledPulls(FastHandler):
     # Begin of the iteration, in s of the monotonic clock; 0 for unknown.
     _now: cython.double
     _records: Record[512]
+    _pieces: Pieces
     # Limits of one answer: messages, bytes, scanned units; readable range of the log.
     _count_max: int64_t
     _bytes_max: int64_t
@@ -94,6 +96,7 @@ class CompiledPulls(FastHandler):
     def __init__(self, shell: object) -> None:
         self._shell = shell
         self._sources = {}
+        self._pieces = Pieces()
         self._iteration = -1
         self.answers_directly = True
 
@@ -102,7 +105,7 @@ class CompiledPulls(FastHandler):
     ) -> None:
         """Put settings in force; `answer_templates` are those of fastpath/templates.py."""
         longest = max(sum(map(len, parts)) for parts in answer_templates)
-        if longest + NUMBERS_BYTES > HEADER_MAX or count_max > CHOSEN_MAX:
+        if longest + NUMBERS_BYTES > HEAD_MAX or count_max > CHOSEN_MAX:
             raise ValueError("the answers of pulls are too large for the kernel")
         self._parts, self._end_parts, self._unmatched_parts = answer_templates
         self._count_max = count_max
@@ -129,7 +132,7 @@ class CompiledPulls(FastHandler):
 
         `begin` was called and `is_open` is true. A `bytes_max` of -1 is no limit.
         """
-        return self._gather(source, offset, count_max, bytes_max, opaque, False)
+        return self._gather(source, offset, count_max, bytes_max, opaque, -1, False)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -161,13 +164,19 @@ class CompiledPulls(FastHandler):
             self.missed += 1
         else:
             answer = self._gather(
-                source, header.offset, header.count_max, header.bytes_max, header.opaque, True
+                source,
+                header.offset,
+                header.count_max,
+                header.bytes_max,
+                header.opaque,
+                protocol.free_descriptor(),
+                True,
             )
             if answer is None:
                 return False
         if header.flags & COMMIT_FLAG and header.commit > 0:
             self._shell.commit(source.target, header.commit)
-        if answer is not None:
+        if answer is not None and len(answer):
             protocol.add_answers(answer)
         return True
 
@@ -212,8 +221,13 @@ class CompiledPulls(FastHandler):
         count_max: int64_t,
         bytes_max: int64_t,
         opaque: int64_t,
+        descriptor: cython.int,
         may_miss: cython.bint,
     ) -> bytes:
+        """Return the unsent bytes of the answer; None when the slow path must answer.
+
+        The answer is sent to a socket, unless its descriptor is -1.
+        """
         low: int64_t = source.queue.min_offset
         high: int64_t = source.queue.max_offset
         after: int64_t = offset
@@ -244,7 +258,11 @@ class CompiledPulls(FastHandler):
         source.stored_bytes += total
         self.pulls += 1
         self.messages += count
-        return self._write(self._parts, source.suggested, count, total, opaque, (after, low, high))
+        self._put(self._parts, source.suggested, count, total, opaque, (after, low, high))
+        if descriptor < 0:
+            return self._pieces.join()
+        self.sent_at_once += 1
+        return self._pieces.send(descriptor)
 
     @cython.cfunc
     def _write_empty(
@@ -253,7 +271,8 @@ class CompiledPulls(FastHandler):
         """Return an answer without messages."""
         low: int64_t = source.queue.min_offset
         high: int64_t = source.queue.max_offset
-        return self._write(parts, MASTER_ID, 0, 0, opaque, (after, low, high))
+        self._put(parts, MASTER_ID, 0, 0, opaque, (after, low, high))
+        return self._pieces.join()
 
     @cython.cfunc
     @cython.exceptval(-1, check=True)
@@ -353,7 +372,8 @@ class CompiledPulls(FastHandler):
         return record_end <= mapped_end and record_end - start <= SPAN_BYTES
 
     @cython.cfunc
-    def _write(
+    @cython.exceptval(-1, check=False)
+    def _put(
         self,
         parts: tuple,
         suggested: int64_t,
@@ -361,11 +381,10 @@ class CompiledPulls(FastHandler):
         total: int64_t,
         opaque: int64_t,
         offsets: tuple[int64_t, int64_t, int64_t],
-    ) -> bytes:
-        """Write the answer with the chosen records."""
-        head: uint8_t[1024]
-        to: cython.pointer(uint8_t)
+    ) -> cython.int:
+        """Put the answer with the chosen records into the pieces."""
         i: cython.int
+        head: cython.pointer(uint8_t) = self._pieces.head
         at: cython.pointer(uint8_t) = put_text(head + FRAME_HEAD, parts[0])
         at = put_text(put_decimal(at, opaque), parts[1])
         at = put_text(put_decimal(at, suggested), parts[2])
@@ -373,11 +392,7 @@ class CompiledPulls(FastHandler):
         at = put_text(put_decimal(at, offsets[1]), parts[4])
         at = put_text(put_decimal(at, offsets[2]), parts[5])
         put_lengths(head, at - head, total)
-        answer: bytes = PyBytes_FromStringAndSize(cython.NULL, at - head + total)
-        to = cython.cast(cython.pointer(uint8_t), PyBytes_AS_STRING(answer))
-        memcpy(to, head, at - head)
-        to += at - head
+        self._pieces.begin(at - head)
         for i in range(count):
-            memcpy(to, self._records[i].at, self._records[i].size)
-            to += self._records[i].size
-        return answer
+            self._pieces.add(self._records[i].at, self._records[i].size)
+        return 0

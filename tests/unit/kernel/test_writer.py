@@ -1,4 +1,8 @@
-"""Answers of busy iterations, sent by the writer thread: whole, in order, to the right peer."""
+"""Answers of busy iterations: whole, in order, to the right peer.
+
+Pulls are answered at once, straight from the mapped log. An answer behind another answer of the
+same read waits for the end of the iteration, and the writer thread sends both.
+"""
 
 import asyncio
 import random
@@ -12,21 +16,26 @@ import pytest
 
 from core_broker.fastpath import has_kernel
 from core_broker.message.record_layout import BLANK_MAGIC
+from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
+from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
 from tests.support.eventually import eventually
 from tests.support.two_paths import OnePath
-from tests.unit.kernel.test_pulls_same_on_all_paths import pulled, sent
+from tests.unit.kernel.test_pulls_same_on_all_paths import command, pulled, sent
 
 if has_kernel():
     from core_broker.fastpath import writer_thread
 
 pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
+each_way = pytest.mark.parametrize("is_lent", [False, True], ids=["at once", "by the thread"])
 
 PEERS = 8
 MESSAGES = 400
 BODY_REPEATS = 400
 WITHIN_S = 60
+#: Opaque of commits.
+COMMIT = 100_000
 
 
 @pytest.fixture(autouse=True)
@@ -75,9 +84,31 @@ async def answers(peer: socket.socket, count: int) -> list[RemotingCommand]:
     return told
 
 
-def batches(path: OnePath) -> int:
-    assert path.compiled is not None
-    return path.compiled.writer_thread.batches
+def commit() -> bytes:
+    """A commit; a pull behind the commit of one read is not answered at once."""
+    header = UpdateConsumerOffsetRequestHeader(
+        consumer_group="CG", topic="T", queue_id=0, commit_offset=1
+    )
+    return command(RequestCode.UPDATE_CONSUMER_OFFSET, header, opaque=COMMIT)
+
+
+def asked(offsets: list[int], *, is_lent: bool) -> bytes:
+    """Pulls of 32 messages from each offset on."""
+    pulls = [pulled(each, opaque=each, max_msg_nums=32) for each in offsets]
+    return b"".join([commit()] * is_lent + pulls)
+
+
+async def pages_told(peer: socket.socket, count: int, *, is_lent: bool) -> list[RemotingCommand]:
+    """The next answers to `count` reads with one pull each."""
+    told = await answers(peer, count * (1 + is_lent))
+    return [each for each in told if each.opaque != COMMIT]
+
+
+def check_way(path: OnePath, *, is_lent: bool) -> None:
+    """Answers were sent this way; the rest of an answer is sent by the thread both ways."""
+    compiled = path.compiled
+    assert compiled is not None
+    assert compiled.writer_thread.batches if is_lent else compiled.pulls.taker.sent_at_once
 
 
 def pages_of(path: OnePath) -> list[bytes]:
@@ -93,7 +124,8 @@ def pages_of(path: OnePath) -> list[bytes]:
     return [b"".join(found[first : first + 32]) for first in range(MESSAGES - 32)]
 
 
-async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
+@each_way
+async def test_every_peer_gets_its_own_answers_in_order(path: OnePath, is_lent: bool) -> None:
     peers, pages = await connected(path), pages_of(path)
     rng = random.Random(5)
     loop = asyncio.get_running_loop()
@@ -102,13 +134,12 @@ async def test_every_peer_gets_its_own_answers_in_order(path: OnePath) -> None:
             peer: [rng.randrange(MESSAGES - 32) for _ in range(1 + turn % 3)] for peer in peers
         }
         for peer, offsets in wanted.items():
-            asked = [pulled(each, opaque=each, max_msg_nums=32) for each in offsets]
-            await loop.sock_sendall(peer, b"".join(asked))
+            await loop.sock_sendall(peer, asked(offsets, is_lent=is_lent))
         for peer, offsets in wanted.items():
-            told = await answers(peer, len(offsets))
+            told = (await answers(peer, len(offsets) + is_lent))[is_lent:]
             assert [each.opaque for each in told] == offsets
             assert [each.body for each in told] == [pages[each] for each in offsets]
-    assert batches(path) > 0
+    check_way(path, is_lent=is_lent)
     for peer in peers:
         peer.close()
 
@@ -122,24 +153,27 @@ def shorten_buffers(path: OnePath, peers: list[socket.socket]) -> None:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
 
 
+@each_way
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4])
-async def test_the_rest_of_an_answer_needs_no_other_traffic(path: OnePath, rounds: int) -> None:
+async def test_the_rest_of_an_answer_needs_no_other_traffic(
+    path: OnePath, rounds: int, is_lent: bool
+) -> None:
     """The kernel of the operating system may accept only a part of the last batch."""
     peers, page = await connected(path), pages_of(path)[0]
     shorten_buffers(path, peers)
     for _ in range(rounds):
         for peer in peers:
-            await asyncio.get_running_loop().sock_sendall(peer, pulled(0, max_msg_nums=32))
+            await asyncio.get_running_loop().sock_sendall(peer, asked([0], is_lent=is_lent))
         for _ in range(3):
             await asyncio.sleep(0)
-    told = await asyncio.gather(*(answers(peer, rounds) for peer in peers))
+    told = await asyncio.gather(*(pages_told(peer, rounds, is_lent=is_lent) for peer in peers))
     assert [each.body for whole in told for each in whole] == [page] * PEERS * rounds
-    assert batches(path) > 0
     for peer in peers:
         peer.close()
 
 
-async def test_a_slow_reader_gets_all_answers(path: OnePath) -> None:
+@each_way
+async def test_a_slow_reader_gets_all_answers(path: OnePath, is_lent: bool) -> None:
     """More bytes than one send() accepts: the transport sends the rest, then later bytes."""
     peers = await connected(path)
     shorten_buffers(path, peers)
@@ -147,30 +181,31 @@ async def test_a_slow_reader_gets_all_answers(path: OnePath) -> None:
     offsets = [number % (MESSAGES - 32) for number in range(60)]
     for offset in offsets:
         for peer in peers:
-            await loop.sock_sendall(peer, pulled(offset, opaque=offset, max_msg_nums=32))
+            await loop.sock_sendall(peer, asked([offset], is_lent=is_lent))
         for _ in range(3):
             await asyncio.sleep(0)
     await eventually(lambda: any(each.unsent_bytes for each in path.server.connections), WITHIN_S)
-    told = await asyncio.gather(*(answers(peer, len(offsets)) for peer in peers))
+    count = len(offsets)
+    told = await asyncio.gather(*(pages_told(peer, count, is_lent=is_lent) for peer in peers))
     pages = pages_of(path)
     expected = [pages[each] for each in offsets]
     for each in told:
         assert [answer.opaque for answer in each] == offsets
         assert [answer.body for answer in each] == expected
-    assert batches(path) > 0
     for peer in peers:
         peer.close()
 
 
+@each_way
 @pytest.mark.parametrize("how", ["reset", "aborted", "closed"])
-async def test_peers_that_close_meanwhile(path: OnePath, how: str) -> None:
+async def test_peers_that_close_meanwhile(path: OnePath, how: str, is_lent: bool) -> None:
     """Sockets are closed behind the sent bytes; other peers are not affected."""
     loop, pages = asyncio.get_running_loop(), pages_of(path)
     for turn in range(20):
         peers = await connected(path)
         staying, going = peers[:2], peers[2:]
         for peer in peers:
-            await loop.sock_sendall(peer, pulled(turn, opaque=turn, max_msg_nums=32))
+            await loop.sock_sendall(peer, asked([turn], is_lent=is_lent))
         for _ in range(turn % 4):
             await asyncio.sleep(0)
         if how == "reset":
@@ -183,11 +218,23 @@ async def test_peers_that_close_meanwhile(path: OnePath, how: str) -> None:
                 if connection.peer_port in ports:
                     connection.abort("a test") if how == "aborted" else connection.close("a test")
         for peer in staying:
-            assert (await answers(peer, 1))[0].body == pages[turn]
+            assert (await pages_told(peer, 1, is_lent=is_lent))[0].body == pages[turn]
         for peer in peers:
             peer.close()
         await eventually(lambda: len(path.server.connections) <= 1, WITHIN_S)
-    assert batches(path) > 0
+    check_way(path, is_lent=is_lent)
+
+
+async def test_answers_are_equal_both_ways(path: OnePath) -> None:
+    (peer, *others), loop = await connected(path), asyncio.get_running_loop()
+    frames = []
+    for is_lent in (False, True):
+        await loop.sock_sendall(peer, asked([7], is_lent=is_lent))
+        (told,) = await pages_told(peer, 1, is_lent=is_lent)
+        frames.append(told.encode())
+    assert frames[0] == frames[1]
+    for each in (peer, *others):
+        each.close()
 
 
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:

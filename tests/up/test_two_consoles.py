@@ -8,7 +8,7 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -83,8 +83,10 @@ def test_one_session_is_valid_at_both_consoles(people: People) -> None:
 
 def test_each_job_runs_once_and_both_feeds_show_it(scaled: ScaledConsole, people: People) -> None:
     first, second = people
-    before = tasks_received(scaled)
     with heard(scaled.consoles[0], first) as at_first, heard(scaled.consoles[1], second) as other:
+        joined = partial(have_joined, (at_first, other), first)
+        wait_until(joined, "both feeds to have joined", SOON_S)
+        before = tasks_received(scaled)
         # Each export is requested at both consoles at the same time.
         with ThreadPoolExecutor() as pool:
             answers = [
@@ -238,9 +240,20 @@ def has_joined(feed: list[dict[str, Any]], person: ConsoleSession) -> bool:
     return is_heard(feed, "silences")
 
 
+def have_joined(feeds: Sequence[list[dict[str, Any]]], person: ConsoleSession) -> bool:
+    """Run a job to its end; return whether each feed has announced a job so far."""
+    status, body = export(TABLES[0], person)
+    assert status == 202, body
+    path = f"clusters/local/jobs/{body['job']}"
+    wait_until(lambda: person.api("GET", path)[1]["state"] == "succeeded", "the job's end", SOON_S)
+    return all(any("id" in message for message in feed) for feed in feeds)
+
+
 def is_heard(feed: list[dict[str, Any]], changed: str) -> bool:
     return {"changed": changed} in feed
 
 
 def has_ended(feed: list[dict[str, Any]], jobs: list[int]) -> bool:
-    return sorted({each["id"] for each in feed if each.get("state") == "succeeded"}) == jobs
+    """Whether the feed has announced the end of these jobs, and of no other job since."""
+    ended = {each["id"] for each in feed if each.get("state") == "succeeded"}
+    return sorted(number for number in ended if number >= jobs[0]) == jobs

@@ -8,6 +8,7 @@ where a name is not sampled in each of them.
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isnan
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,8 @@ from console.services.history.rows import read_hour
 MINUTES: Final = 60
 #: Maximum number of lines read at once.
 LINES_MAX: Final = 200
+#: Maximum number of kept frames, those of an hour for four metrics: 10 MB with 5,000 names.
+FRAMES_MAX: Final = 256
 #: Size of the drawing, in units of its view box: one unit per minute.
 HEIGHT: Final = 16
 
@@ -128,13 +131,22 @@ def _add_frames(
     """Fill the minutes of the open hour."""
     for at_ms, data in _frames(db, metric, begin_ms):
         try:
-            values = unpack(data, (-1,), exact=metric.exact)
+            values = _unpacked(data, metric.exact)
         except Damaged:
             continue
         minute = (at_ms - begin_ms) // MINUTE_MS
         for name, (slot, _first_ms) in slots.items():
             if slot < values.size and not isnan(values[slot]):
                 lines[name][minute] = values[slot]
+
+
+# By content, because a file may be replaced. Of 60 frames, a refresh of a list finds one new.
+@lru_cache(maxsize=FRAMES_MAX)
+def _unpacked(packed: bytes, exact: bool) -> Values:
+    """Return the values of a frame, for reading only. Raises Damaged."""
+    values = unpack(packed, (-1,), exact=exact)
+    values.flags.writeable = False
+    return values
 
 
 def _frames(db: sqlite3.Connection, metric: Metric, begin_ms: int) -> Iterator[tuple[int, bytes]]:

@@ -1,10 +1,13 @@
 """Sparklines: the last hour of a list's rows, over the open hour and the packed one."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from console.services.history import sparklines
+from console.services.history.blocks import unpack
 from console.services.history.metrics import BY_NAME, HOUR_MS, INTERVAL_MS, MINUTE_MS
 from console.services.history.sparklines import MINUTES, Sparkline, read_sparklines
 from console.services.history.upkeep import SETTLED_AFTER_MS
@@ -45,6 +48,32 @@ def test_a_name_has_no_minutes_of_the_name_before(tmp_path: Path) -> None:
         record.put(DAY_0_MS, "topic", "produce_rate", {"orders": 7.0})
         record.db.execute("UPDATE name SET first_ms = ?", (DAY_0_MS + 2 * MINUTE_MS,))
         assert read_sparklines(path, RATE, ["orders"], DAY_0_MS + 3 * MINUTE_MS) == {}
+
+
+def test_a_frame_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "local.sqlite3"
+    unpacked: list[bytes] = []
+
+    def counted(packed: bytes, *shape: Any, **more: Any) -> Any:
+        unpacked.append(packed)
+        return unpack(packed, *shape, **more)
+
+    monkeypatch.setattr(sparklines, "unpack", counted)
+    sparklines._unpacked.cache_clear()
+    with recorder(path) as record:
+        for minute in range(3):
+            record.put(
+                DAY_0_MS + minute * MINUTE_MS, "topic", "produce_rate", {"once": 0.37 + minute}
+            )
+        first = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+        assert len(unpacked) == 3
+        second = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+        assert len(unpacked) == 3
+        assert second["once"].known.tolist() == first["once"].known.tolist()
+        record.put(DAY_0_MS + 3 * MINUTE_MS, "topic", "produce_rate", {"once": 9.37})
+        third = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+    assert len(unpacked) == 4
+    np.testing.assert_allclose(third["once"].known, [0.37, 1.37, 2.37, 9.37], rtol=0.001)
 
 
 def test_a_missing_file_and_an_empty_list_have_no_lines(tmp_path: Path) -> None:

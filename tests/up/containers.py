@@ -58,18 +58,23 @@ class Containers:
         """Let the name and port of a pod, or a whole argument, be an address of this machine."""
         self._addresses[name] = address
 
-    def start(self, name: str, **environ: str) -> subprocess.Popen[bytes]:
-        """Start the program of a container."""
+    def start(self, name: str, replica: int = 0, **environ: str) -> subprocess.Popen[bytes]:
+        """Start the program of a container, in the pod of a replica."""
         pod, container = next(
             (pod, each) for pod in self._pods for each in _containers(pod) if each["name"] == name
         )
-        command = [self._adjusted(part, pod, name) for part in container["command"]]
+        command = [self._adjusted(part, pod, name, replica) for part in container["command"]]
         assert command[0] == "python"
-        with (self._folder / f"{name}.log").open("wb") as output:
+        log = f"{name}-{replica}.log" if replica else f"{name}.log"
+        with (self._folder / log).open("wb") as output:
             return subprocess.Popen(
                 [sys.executable, "-u", *command[1:]],
                 cwd=ROOT,
-                env={**clean_environment(), **self._environment(pod, container), **environ},
+                env={
+                    **clean_environment(),
+                    **self._environment(pod, container, replica),
+                    **environ,
+                },
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -80,7 +85,9 @@ class Containers:
     def logs(self) -> list[Path]:
         return sorted(self._folder.glob("*.log"))
 
-    def _environment(self, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, str]:
+    def _environment(
+        self, pod: dict[str, Any], container: dict[str, Any], replica: int
+    ) -> dict[str, str]:
         values: dict[str, str] = {}
         for each in container.get("env", []):
             source = each.get("valueFrom", {})
@@ -91,17 +98,17 @@ class Containers:
             else:
                 value = each["value"]
             expanded = re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], value)
-            values[each["name"]] = self._adjusted(expanded, pod, container["name"])
+            values[each["name"]] = self._adjusted(expanded, pod, container["name"], replica)
         return values
 
-    def _adjusted(self, text: str, pod: dict[str, Any], container: str) -> str:
+    def _adjusted(self, text: str, pod: dict[str, Any], container: str, replica: int) -> str:
         if text in self._addresses:
             return self._addresses[text]
         volumes = {each["name"]: each for each in pod["volumes"]}
         conf = volumes["conf"]["configMap"]["name"]
         text = text.replace("/etc/gantry/conf", str(self._folder / "conf" / conf))
         owner = "console" if container in {"setup", "worker", "scheduler"} else container
-        data = self._folder / "data" / owner
+        data = self._folder / "data" / (f"{owner}-{replica}" if replica else owner)
         data.mkdir(parents=True, exist_ok=True)
         text = text.replace("/var/lib/gantry", str(data))
         for name, address in self._addresses.items():
@@ -117,12 +124,12 @@ def _is_own(container: dict[str, Any]) -> bool:
     return bool(container["image"].startswith("gantry:"))
 
 
-def status(url: str) -> int:
-    """The status of the answer, 0 for none."""
+def answers(url: str) -> bool:
+    """Return whether the URL answers with the status 200."""
     try:
-        return status_of(url)
+        return status_of(url) == 200
     except OSError:
-        return 0
+        return False
 
 
 def wait_for(condition: Callable[[], bool], logs: Callable[[], Sequence[Path]]) -> None:

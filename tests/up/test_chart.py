@@ -1,8 +1,11 @@
 """The Helm chart: strict validation, the plain manifests, and every container's command line."""
 
 import json
+import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 from console.launcher.redis import find_server
 from tests.support.cluster import ROOT, free_broker_port
 from tests.support.processes import stop_program
-from tests.up.containers import Containers, status, wait_for
+from tests.up.containers import Containers, answers, wait_for
 
 PYTHON = ROOT / "build" / "charts" / "bin" / "python"
 REPORT_DEADLINE_S = 300.0
@@ -109,8 +112,8 @@ def running(report: Any, tmp_path: Path) -> Iterator[tuple[Containers, Callable[
     containers = Containers(objects, tmp_path, secrets)
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(name: str, **environ: str) -> subprocess.Popen[bytes]:
-        started.append(containers.start(name, **environ))
+    def start(name: str, replica: int = 0, **environ: str) -> subprocess.Popen[bytes]:
+        started.append(containers.start(name, replica, **environ))
         return started[-1]
 
     try:
@@ -131,22 +134,39 @@ def test_every_container_becomes_ready(
     containers.place("gantry-namesrv-0.gantry-namesrv:9876", f"127.0.0.1:{namesrv}")
     containers.place("gantry-controller-0.gantry-controller:9878", f"127.0.0.1:{controller}")
     containers.place("gantry-controller-0.gantry-controller:9879", f"127.0.0.1:{raft}")
-    side = {name: free_broker_port() for name in ("namesrv", "controller", "broker")}
+    side = {name: free_broker_port() for name in ("namesrv", "controller")}
     start("namesrv", ROCKETMQ_LISTEN_PORT=str(namesrv), ROCKETMQ_HTTP_PORT=str(side["namesrv"]))
-    wait_for(lambda: status(f"http://127.0.0.1:{side['namesrv']}/readyz") == 200, containers.logs)
+    wait_for(partial(answers, f"http://127.0.0.1:{side['namesrv']}/readyz"), containers.logs)
     start("controller", ROCKETMQ_HTTP_PORT=str(side["controller"]))
-    wait_for(
-        lambda: status(f"http://127.0.0.1:{side['controller']}/readyz") == 200, containers.logs
-    )
-    port = free_broker_port()
-    start(
-        "broker",
-        ROCKETMQ_LISTEN_PORT=str(port),
-        ROCKETMQ_HA_LISTEN_PORT=str(port + 1),
-        ROCKETMQ_HTTP_PORT=str(side["broker"]),
-    )
-    wait_for(lambda: status(f"http://127.0.0.1:{side['broker']}/readyz") == 200, containers.logs)
+    wait_for(partial(answers, f"http://127.0.0.1:{side['controller']}/readyz"), containers.logs)
+    listening = [free_broker_port(), free_broker_port()]
+    for replica, port in enumerate(listening):
+        http = free_broker_port()
+        start(
+            "broker",
+            replica,
+            ROCKETMQ_LISTEN_PORT=str(port),
+            ROCKETMQ_HA_LISTEN_PORT=str(port + 1),
+            ROCKETMQ_HTTP_PORT=str(http),
+        )
+        wait_for(partial(answers, f"http://127.0.0.1:{http}/readyz"), containers.logs)
+    # The controller has elected one of them, and the name server knows both.
+    addresses = {f"127.0.0.1:{port}" for port in listening}
+    wait_for(lambda: registered(namesrv) == addresses, containers.logs)
     start_console(containers, start, tmp_path)
+
+
+def registered(namesrv: int) -> set[str]:
+    """The addresses of the brokers of the set, by the name server."""
+    command = [sys.executable, "-m", "core_broker.mqadmin", "clusterList"]
+    done = subprocess.run(
+        [*command, "-n", f"127.0.0.1:{namesrv}"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    return set(re.findall(r"127\.0\.0\.1:\d+", done.stdout))
 
 
 def start_console(containers: Containers, start: Callable[..., Any], folder: Path) -> None:
@@ -163,7 +183,7 @@ def start_console(containers: Containers, start: Callable[..., Any], folder: Pat
         assert start("setup").wait(READY_DEADLINE_S) == 0, containers.printed("setup")
         worker, scheduler = start("worker"), start("scheduler")
         start("console")
-        wait_for(lambda: status(f"http://127.0.0.1:{page}/livez") == 200, containers.logs)
+        wait_for(partial(answers, f"http://127.0.0.1:{page}/livez"), containers.logs)
         wait_for(lambda: "ready." in containers.printed("worker"), containers.logs)
         wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers.logs)
         assert [stop_program(each) for each in (scheduler, worker)] == [0, 0]

@@ -20,7 +20,7 @@ import pytest
 
 from tests.support.cluster import ROOT, free_broker_port
 from tests.support.processes import stop_program
-from tests.up.containers import status, wait_for
+from tests.up.containers import answers, wait_for
 from tests.up.gantry import clean_environment
 from tests.up.wheels import build_wheel, unpack
 
@@ -197,7 +197,3 @@ def test_every_program_starts_and_stops(image: Image) -> None:
     wait_for(partial(answers, f"http://127.0.0.1:{page}/livez"), lambda: logs)
     # uvicorn ends itself with the signal, after its own shutdown.
     assert image.stop() == [-signal.SIGTERM, 0, 0, 0], "\n".join(log.read_text() for log in logs)
-
-
-def answers(url: str) -> bool:
-    return status(url) == 200

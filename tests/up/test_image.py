@@ -197,3 +197,12 @@ def test_every_program_starts_and_stops(image: Image) -> None:
     wait_for(partial(answers, f"http://127.0.0.1:{page}/livez"), lambda: logs)
     # uvicorn ends itself with the signal, after its own shutdown.
     assert image.stop() == [-signal.SIGTERM, 0, 0, 0], "\n".join(log.read_text() for log in logs)
+
+
+def test_no_file_outside_of_the_repository_gets_into_an_image() -> None:
+    def names(path: str) -> set[str]:
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        patterns = {line.removeprefix("**/").strip("/") for line in lines}
+        return {pattern for pattern in patterns if pattern and not pattern.startswith("#")}
+
+    assert names(".gitignore") - names(".dockerignore") == set()

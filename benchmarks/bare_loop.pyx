@@ -48,13 +48,24 @@ SLOTS = 5_000_000
 ITEMS_MAX = 4_000_000
 
 
+cdef class OpenTransport:
+    """A transport without unsent bytes: the kernel sends to the socket itself."""
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def is_closing(self):
+        return False
+
+
 cdef class BareProtocol(FastProtocol):
     """A connection: a descriptor and an incomplete frame."""
     cdef int fd
 
     def __init__(self, FastPath path, list dirty, int fd, bytes peer):
         self.state = ConnectionState()
-        self.fd = fd
+        self.fd = self._socket = fd
+        self._transport = OpenTransport()
         self.peer_record = peer
         self._path = path
         self._dirty = dirty

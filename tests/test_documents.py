@@ -7,6 +7,7 @@ import ast
 import re
 from dataclasses import MISSING
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 import pytest
@@ -18,8 +19,23 @@ from core_broker.mqadmin.catalog import find_name
 from core_broker.mqadmin.cli import cli as mqadmin
 from core_broker.mqadmin.cli import load
 from core_broker.mqstore.cli import cli as mqstore
-from tests.support.document_blocks import commands
+from tests.support.document_blocks import (
+    COMMANDS,
+    INDENTED,
+    LANGUAGES,
+    blocks_of,
+    commands,
+    outside_of_blocks,
+)
 from tests.support.source_tree import ROOT, texts
+
+#: Documents, and their translations: sections, blocks, tables and names in code are the same.
+TRANSLATIONS = {
+    "README.md": "README.zh-CN.md",
+    "docs/console.md": "docs/zh/console.md",
+    "docs/operations.md": "docs/zh/operations.md",
+    "docs/quickstart.md": "docs/zh/quickstart.md",
+}
 
 
 @pytest.mark.parametrize("settings", [BrokerConfig, NamesrvConfig, ControllerConfig])
@@ -114,8 +130,8 @@ def test_every_make_target_in_the_documents_exists() -> None:
     missing = {
         f"{file}: make {target}"
         for file, text in texts(".md")
-        for code in re.findall(r"`([^`\n]+)`|^    (.+)$", text, re.M)
-        for target in re.findall(r"(?:^|[\s;&])make ([a-z][a-z-]*)", " ".join(code))
+        for code in (*re.findall(r"`([^`\n]+)`", text), *map(" ".join, commands(text)))
+        for target in re.findall(r"(?:^|[\s;&])make ([a-z][a-z-]*)", code)
         if target not in targets
     }
     assert not missing
@@ -237,17 +253,110 @@ def test_units_start_programs_that_exist() -> None:
         assert find_spec(command[1]), unit.name
 
 
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [("README.md", "README.zh-CN.md"), ("docs/quickstart.md", "docs/zh/quickstart.md")],
-)
-def test_chinese_documents_have_the_headings_and_programs_of_the_english(
-    english: str, chinese: str
-) -> None:
-    documents = [(ROOT / file).read_text(encoding="utf-8") for file in (english, chinese)]
-    for pattern in (r"^(#+) ", r"^```(?:python|sh|text)\n.*?^```$"):
-        levels = [re.findall(pattern, text, re.MULTILINE | re.DOTALL) for text in documents]
-        assert levels[0] == levels[1]
+@pytest.mark.parametrize("english", TRANSLATIONS)
+def test_a_translation_has_every_section_block_row_name_and_link(english: str) -> None:
+    """Names are words in code: settings, commands, paths, states."""
+    documents = (english, TRANSLATIONS[english])
+    headings, blocks, parts = zip(*map(translated_parts, documents), strict=True)
+    assert headings[0] == headings[1]
+    assert blocks[0] == blocks[1]
+    assert not [
+        f"{title}: {kind} {found ^ other}"
+        for title, section, translated in zip(titles(english), *parts, strict=True)
+        for kind, found, other in zip(("rows", "names", "links"), section, translated, strict=True)
+        if found != other
+    ]
+
+
+def titles(document: str) -> list[str]:
+    text = outside_of_blocks((ROOT / document).read_text(encoding="utf-8"))
+    return ["the beginning", *re.findall(r"^#+ (.+)$", text, re.M)]
+
+
+def translated_parts(
+    document: str,
+) -> tuple[list[int], list[str], list[tuple[int, set[str], set[str]]]]:
+    """Levels of the headings, blocks without remarks, and rows, names and links by section."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = [re.sub(r"(?m)[ ]+# .*$", "", each.code) for each in blocks_of(document)]
+    text = outside_of_blocks(text)
+    sections = re.split(r"^#+ .+$", text, flags=re.M)
+    parts = [
+        (
+            len(re.findall(r"^\|", section, re.M)),
+            {" ".join(name.split()) for name in re.findall(r"`([^`]+)`", section)},
+            {linked(document, target) for target in re.findall(r"\]\(([^)\s]+)\)", section)},
+        )
+        for section in sections
+    ]
+    return [len(each) for each in re.findall(r"^(#+) ", text, re.M)], blocks, parts
+
+
+def linked(document: str, target: str) -> str:
+    """The document of a link; a translation counts as its original."""
+    if "://" in target:
+        return target
+    path = (ROOT / document).parent.joinpath(target.partition("#")[0] or Path(document).name)
+    name = path.resolve().relative_to(ROOT).as_posix()
+    originals = {translation: original for original, translation in TRANSLATIONS.items()}
+    return originals.get(name, name)
+
+
+def test_every_block_is_run_or_read_or_says_why_not() -> None:
+    """A test that runs blocks of a page names the page."""
+    wrong = []
+    translations = TRANSLATIONS.values()
+    for document in documents():
+        for block in blocks_of(document):
+            if block.language not in LANGUAGES:
+                wrong.append(f"{block.place}: the language is none of {sorted(LANGUAGES)}")
+            elif document in translations and (block.runner or block.excuse):
+                wrong.append(f"{block.place}: the comment belongs to the English page")
+            elif document in translations or block.language not in COMMANDS or block.excuse:
+                continue
+            elif not block.runner:
+                wrong.append(f"{block.place}: no comment `run by …` or `not run: …`")
+            elif not (ROOT / block.runner).is_file():
+                wrong.append(f"{block.place}: {block.runner} does not exist")
+            elif Path(document).stem not in (ROOT / block.runner).read_text(encoding="utf-8"):
+                wrong.append(f"{block.place}: {block.runner} does not name the page")
+    assert not wrong
+
+
+def test_no_block_is_indented() -> None:
+    """Indented blocks have no language, and no comment says who runs them."""
+    indented = [
+        f"{document}: {found}"
+        for document in documents()
+        for found in INDENTED.findall(
+            outside_of_blocks((ROOT / document).read_text(encoding="utf-8"))
+        )
+    ]
+    assert not indented
+
+
+def test_the_rule_of_blocks_can_fail() -> None:
+    text = "# Page\n\n<!-- blocks run by a.py -->\n```sh\nx\n```\n\n```json\n{}\n```\n"
+    bare, excused = "```python\ny\n```\n", "<!-- not run: no reason -->\n```sh\nz\n```\n"
+    found = [(each.line, each.runner, each.excuse) for each in blocks_of("p.md", text + excused)]
+    assert found == [(4, "a.py", ""), (8, "", ""), (12, "", "no reason")]
+    assert [(each.runner, each.excuse) for each in blocks_of("p.md", bare)] == [("", "")]
+
+
+def documents() -> list[str]:
+    return [file for file, _ in texts(".md")]
+
+
+def test_files_that_commands_name_exist() -> None:
+    missing = {
+        f"{file}: {word}"
+        for file, text in texts(".md")
+        for words in commands(text)
+        for word in words
+        if word.startswith(("deploy/", "docs/", "tests/", "tools/"))
+        if not list(ROOT.glob(word))
+    }
+    assert not missing
 
 
 def test_architecture_names_files_that_exist() -> None:

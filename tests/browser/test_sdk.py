@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import shlex
 import subprocess
 import sys
 import uuid
@@ -14,6 +15,7 @@ import pytest
 
 from tests.browser.conftest import ROOT, Gantry
 from tests.browser.waiting import wait_until
+from tests.support.document_blocks import blocks_of
 
 PACKAGE = "gantry_sdk"
 GENERATOR_TIMEOUT_S = 300
@@ -21,20 +23,18 @@ GENERATOR_TIMEOUT_S = 300
 
 @pytest.fixture
 def sdk(gantry: Gantry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Generate the package with openapi-python-client; yields a function that imports modules."""
+    """Generate the package with the command of docs/api.md; yields a function that imports modules."""
     (tmp_path / "generator.yml").write_text("post_hooks: []\n")
+    command = next(each.code for each in blocks_of("docs/api.md") if "openapi" in each.code)
+    program, *arguments = shlex.split(command.replace("http://127.0.0.1:8082", gantry.url))
+    assert PACKAGE in arguments
     subprocess.run(
         [
-            *(str(Path(sys.executable).parent / "openapi-python-client"), "generate"),
-            *("--url", f"{gantry.url}/api/schema/?format=json", "--meta", "none"),
-            *(
-                "--output-path",
-                str(tmp_path / PACKAGE),
-                "--config",
-                str(tmp_path / "generator.yml"),
-            ),
-            "--fail-on-warning",
+            Path(sys.executable).parent / program,
+            *arguments,
+            *("--config", tmp_path / "generator.yml", "--fail-on-warning"),
         ],
+        cwd=tmp_path,
         check=True,
         timeout=GENERATOR_TIMEOUT_S,
     )

@@ -1,22 +1,19 @@
 """docs/operations.md: the documented commands make dead letters readable for other tools."""
 
 import secrets
+from pathlib import Path
 
 import pytest
 
 from tests.client.mqadmin_runs import Mqadmin
 from tests.client.receiving import ClusterAddrs
-from tests.support.cluster import ROOT
+from tests.support.document_blocks import blocks_of
 
-SECTION = (
-    (ROOT / "docs" / "operations.md")
-    .read_text()
-    .partition("## Dead letters in a Java dashboard")[2]
-)
 COMMANDS = [
     line.split()[1:]
-    for line in SECTION.partition("\n## ")[0].splitlines()
-    if line.startswith("    mqadmin")
+    for block in blocks_of("docs/operations.md")
+    if Path(__file__).name in block.runner
+    for line in block.code.splitlines()
 ]
 
 

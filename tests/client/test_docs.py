@@ -15,7 +15,7 @@ import pytest
 from core_broker.client import ConsumerSettings, LitePullSettings, ProducerSettings
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import ROOT
-from tests.support.document_blocks import blocks, run_blocks, run_program
+from tests.support.document_blocks import blocks_of, run_blocks, run_program
 
 PAGE = ROOT / "docs" / "client.md"
 PROGRAM = re.compile(r"## (?P<title>[^\n]+)(?:(?!\n## ).)*?```python\n(?P<code>.*?)```\n\n"
@@ -58,9 +58,9 @@ async def test_a_program_prints_what_the_page_says(
 
 def test_the_quick_start_prints_what_the_page_says(quick_cluster: ClusterAddrs) -> None:
     page, addr = "quickstart.md", quick_cluster.namesrv_addr
-    [output] = blocks((ROOT / "docs" / page).read_text(encoding="utf-8"), "text")
-    assert run_program(page, {}, NAMESRV_ADDR=addr) == output
-    printed = run_blocks(page, {"127.0.0.1:9876": addr})
+    [output] = [each.code for each in blocks_of(f"docs/{page}") if each.language == "text"]
+    assert run_program(page, __file__, {}, NAMESRV_ADDR=addr) == output
+    printed = run_blocks(page, __file__, {"127.0.0.1:9876": addr})
     assert "#Broker Name" in printed
     assert printed.count("hello") >= 1
 

@@ -42,6 +42,17 @@ class Api:
         with NO_PROXY.open(request, timeout=ANSWER_TIMEOUT_S) as answer:
             return json.load(answer)
 
+    def replicas_in_sync(self) -> list[dict[str, Any]]:
+        """Wait until every replica of the only set is in sync; return the replicas."""
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            (found,) = self.request("replica-sets")["items"]
+            replicas: list[dict[str, Any]] = found["replicas"]
+            if [each["in_sync"] for each in replicas] == [True] * 3:
+                return replicas
+            assert time.monotonic() < deadline, found
+            time.sleep(POLL_S)
+
     def start_job(self) -> int:
         """Start an ingest job; returns its number."""
         return int(self.request("jobs", {"kind": "ingest"})["id"])

@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -27,7 +26,7 @@ from core_broker.errors import GantryError, RequestRefused
 from core_broker.message.topics import TRACE_TOPIC
 from tests.support.document_blocks import run_blocks, run_program
 from tests.support.eventually import eventually
-from tests.up.api import DEADLINE_S, POLL_S, Api, require_spark
+from tests.up.api import DEADLINE_S, Api, require_spark
 from tests.up.gantry import ROOT, Gantry, clean_environment
 from trace.hooks import TraceHook
 
@@ -202,11 +201,21 @@ def test_mqadmin_uses_the_variables_of_the_folder(secured: Secured) -> None:
 
 
 def test_the_commands_and_the_program_of_the_guide_work(secured: Secured) -> None:
-    page, conf = "howto/secure-a-cluster.md", f"{secured.home}/conf"
-    printed = run_blocks(page, {"var/conf": conf})
+    """The guide creates orders-service, docs/security.md billing; docs/mqadmin.md explains both."""
+    page, conf = "howto/secure-a-cluster.md", {"var/conf": f"{secured.home}/conf"}
+    printed = run_blocks(page, __file__, conf)
     assert printed.count("success") == 2
     assert "allowed" in printed
-    run_program(page, {"var/conf": conf}, NAMESRV_ADDR=secured.namesrv_addr)
+    environ = {"NAMESRV_ADDR": secured.namesrv_addr, "BILLING_SECRET_KEY": "a long secret"}
+    run_program(page, __file__, conf, **environ)
+    page = "security.md"
+    printed = run_blocks(page, __file__, conf, typed="a long secret\na long secret\n")
+    assert "#Broker Name" in printed
+    assert "success" in printed
+    run_program(page, __file__, conf, **environ)
+    before = f". {secured.home}/conf/client.env"
+    printed = run_blocks("mqadmin.md", __file__, {}, before=before)
+    assert "allowed" in printed
 
 
 def test_the_console_reads_and_sends(secured: Secured) -> None:
@@ -267,13 +276,7 @@ async def refused_by_controller(secured: Secured, addr: str) -> None:
 
 def whole_set(api: Api) -> None:
     """Wait until the console shows three replicas in sync, and controllers that answer."""
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        (found,) = api.request("replica-sets")["items"]
-        if [each["in_sync"] for each in found["replicas"]] == [True] * 3:
-            break
-        assert time.monotonic() < deadline, found
-        time.sleep(POLL_S)
+    api.replicas_in_sync()
     (group,) = api.request("controllers")["items"]
     roles = sorted(each["role"] for each in group["controllers"])
     assert roles == ["follower", "follower", "leader"]

@@ -78,8 +78,8 @@ def kernel_of(python: str, folder: Path) -> bool:
 
 def readme_program(addr: str) -> tuple[str, str]:
     """The program of README.md as arguments of python, with the address of a name server."""
-    code = (ROOT / "README.md").read_text(encoding="utf-8").partition("```python\n")[2]
-    imports, _, body = code.partition("```")[0].partition("\n\n")
+    [code] = [each.code for each in blocks_of("README.md") if each.language == "python"]
+    imports, _, body = code.partition("\n\n")
     assert "127.0.0.1:9876" in body
     body = textwrap.indent(body.replace("127.0.0.1:9876", addr), "    ")
     return "-c", f"import asyncio\n{imports}\nasync def main():\n{body}\nasyncio.run(main())\n"

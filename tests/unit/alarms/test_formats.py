@@ -10,8 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from console.services.alarms.models import Episode
 from console.services.alarms.sending import formats
-from console.services.alarms.sending.content import Notice
+from console.services.alarms.sending.content import Notice, alarm_of
+from tests.support.document_blocks import blocks_of
 
 NOTICE = Notice(
     number=7,
@@ -39,6 +41,25 @@ def test_the_signature_of_a_webhook_is_the_hmac_of_timestamp_and_body() -> None:
     body = json.loads(post.body)
     assert (body["event"], body["delivery"], body["total"], body["more"]) == ("firing", 7, 2, 1)
     assert "X-Gantry-Signature" not in formats.webhook(NOTICE, "http://h/x", "", 1).headers
+
+
+def test_the_page_has_the_members_of_a_webhook_and_a_check_of_its_signature() -> None:
+    """docs/alarms.md."""
+    sample, check = (
+        next(each.code for each in blocks_of("docs/alarms.md") if each.language == language)
+        for language in ("json", "python")
+    )
+    post = formats.webhook(NOTICE, "http://h/x", "key", 1_700_000_000_123)
+    documented = json.loads(sample)
+    assert list(documented) == list(json.loads(post.body))
+    assert list(documented["alarms"][0]) == list(alarm_of(Episode(), "en"))
+    timestamp, signature = (
+        post.headers[f"X-Gantry-{name}"] for name in ("Timestamp", "Signature")
+    )
+    for body, expected in ((post.body, True), (post.body + b" ", False)):
+        names = {"secret": b"key", "timestamp": timestamp, "body": body, "signature": signature}
+        exec(check, names)
+        assert names["is_genuine"] is expected
 
 
 def test_dingtalk_is_signed_as_its_documentation_says() -> None:

@@ -13,6 +13,8 @@ import gantry.sync
 from core_broker.config import BrokerConfig, ControllerConfig, NamesrvConfig
 from core_broker.mqadmin.catalog import CATALOG
 from tests.support.site import PageParts, read_page
+from tests.support.source_tree import ROOT
+from tools.site.translations import headings, slug
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -128,6 +130,20 @@ def test_the_reference_has_every_operation_of_the_rest_api(pages: dict[str, Page
     }
     ids = {each for name, page in pages.items() if "/rest/" in name for each in page.ids}
     assert not wanted - ids
+
+
+@pytest.mark.parametrize("name", ["console", "operations", "quickstart"])
+def test_anchors_of_english_headings_lead_somewhere_in_chinese(
+    pages: dict[str, PageParts], name: str
+) -> None:
+    titles = headings((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    english = pages[f"{name}.html"].ids & pages[f"zh/{name}.html"].ids
+    assert len(titles) > 3
+    assert not [title for _, title in titles if slug(title) not in english]
+
+
+def test_notes_to_writers_are_not_part_of_a_page(site: Path, pages: dict[str, PageParts]) -> None:
+    assert not [name for name in pages if "run by tests/" in (site / name).read_text()]
 
 
 def test_chinese_pages_say_so_and_lead_to_the_english(pages: dict[str, PageParts]) -> None:

@@ -15,7 +15,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from tools.site import links, openapi, reference
+from tools.site import links, openapi, reference, translations
 from tools.site.content_policy import Extracted, extract, write
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,11 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     folder = Path(config.docs_dir).relative_to(ROOT).as_posix()
-    return links.rewritten(markdown, page.file.src_uri, folder)
+    original = ROOT / links.ENGLISH / page.file.src_uri
+    if config.extra["language"] != "en" and original.exists():
+        english = original.read_text(encoding="utf-8")
+        markdown = translations.with_english_anchors(markdown, english)
+    return links.rewritten(translations.COMMENT.sub("", markdown), page.file.src_uri, folder)
 
 
 def on_page_context(

@@ -139,7 +139,7 @@ def test_anchors_of_english_headings_lead_somewhere_in_chinese(
     titles = headings((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
     english = pages[f"{name}.html"].ids & pages[f"zh/{name}.html"].ids
     assert len(titles) > 3
-    assert not [title for _, title in titles if slug(title) not in english]
+    assert not [title for _, title in titles[1:] if slug(title) not in english]
 
 
 def test_notes_to_writers_are_not_part_of_a_page(site: Path, pages: dict[str, PageParts]) -> None:

@@ -27,7 +27,9 @@ def with_english_anchors(chinese: str, english: str) -> str:
     remaining = iter(anchors)
 
     def marked(found: re.Match[str]) -> str:
-        return f'<a id="{next(remaining)}"></a>\n\n{found[0]}'
+        anchor = next(remaining)
+        # The title stays the first element of the page; it needs no anchor.
+        return found[0] if found[1] == "#" else f'<div id="{anchor}"></div>\n\n{found[0]}'
 
     parts = FENCE.split(chinese)
     return "".join(

@@ -23,7 +23,7 @@ GENERATOR_TIMEOUT_S = 300
 
 @pytest.fixture
 def sdk(gantry: Gantry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Generate the package with the command of docs/api.md; yields a function that imports modules."""
+    """Generate the package with the command of docs/api.md; yields an importing function."""
     (tmp_path / "generator.yml").write_text("post_hooks: []\n")
     command = next(each.code for each in blocks_of("docs/api.md") if "openapi" in each.code)
     program, *arguments = shlex.split(command.replace("http://127.0.0.1:8082", gantry.url))

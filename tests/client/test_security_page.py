@@ -1,4 +1,4 @@
-"""docs/security.md: the commands for accounts (ACL 1.0), and for users of brokers and name server."""
+"""docs/security.md: the commands for accounts of ACL 1.0, and for users of ACL 2.0."""
 
 import json
 from pathlib import Path

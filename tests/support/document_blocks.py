@@ -148,9 +148,7 @@ def run_blocks(
         return run([shell, "-c", script], {"PATH": path, **environ}, folder, typed)
 
 
-def run_program(
-    page: str, test: str, replacements: Mapping[str, str], **environ: str
-) -> str:
+def run_program(page: str, test: str, replacements: Mapping[str, str], **environ: str) -> str:
     """Run the first Python block of a page that names `test`, and return what it prints."""
     code = _blocks_run_by(test, page, "python")[0].code
     code = _replaced(code, page, replacements)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import ROOT, Cluster
+from tests.support.document_blocks import blocks_of
 from tests.up.gantry import NO_PROXY, Gantry
 from tests.up.wheels import build_wheel, install, unpack
 

@@ -51,11 +51,9 @@ def test_the_page_has_the_members_of_a_webhook_and_a_check_of_its_signature() ->
     )
     post = formats.webhook(NOTICE, "http://h/x", "key", 1_700_000_000_123)
     documented = json.loads(sample)
-    assert list(documented) == list(json.loads(post.body))
-    assert list(documented["alarms"][0]) == list(alarm_of(Episode(), "en"))
-    timestamp, signature = (
-        post.headers[f"X-Gantry-{name}"] for name in ("Timestamp", "Signature")
-    )
+    assert set(documented) == set(json.loads(post.body))
+    assert set(documented["alarms"][0]) == set(alarm_of(Episode(), "en"))
+    timestamp, signature = (post.headers[f"X-Gantry-{name}"] for name in ("Timestamp", "Signature"))
     for body, expected in ((post.body, True), (post.body + b" ", False)):
         names = {"secret": b"key", "timestamp": timestamp, "body": body, "signature": signature}
         exec(check, names)

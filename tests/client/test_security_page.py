@@ -24,7 +24,7 @@ def test_the_commands_of_acl_1_work(tmp_path: Path) -> None:
             MQADMIN_ACCESS_KEY=ADMINISTRATOR.access_key,
             MQADMIN_SECRET_KEY=ADMINISTRATOR.secret_key,
         )
-        assert printed.count("success") == 3
+        assert printed.count("success") >= 3
         assert "plain_acl.yml" in printed
 
 
@@ -35,6 +35,9 @@ def test_the_commands_of_acl_2_and_of_the_name_server_work(tmp_path: Path) -> No
         "init_authentication_user": json.dumps(ROOT),
         "inner_client_authentication_credentials": json.dumps(INNER),
     }
+    for name in ("billing", "orders"):
+        (tmp_path / f"{name}.secret").write_text("a long secret\n")
+        (tmp_path / f"{name}.secret").chmod(0o600)
     with Cluster(tmp_path, both=both, user_password_readable=True) as cluster:
         addrs = {
             "127.0.0.1:9876": cluster.namesrv_addr,
@@ -45,7 +48,8 @@ def test_the_commands_of_acl_2_and_of_the_name_server_work(tmp_path: Path) -> No
             __file__,
             addrs,
             part=ACL_2,
-            typed=6 * "a long secret\n",
+            folder=tmp_path,
+            typed=2 * "a long secret\n",
             NAMESRV_ADDR=cluster.namesrv_addr,
             MQADMIN_ACCESS_KEY=ROOT["username"],
             MQADMIN_SECRET_KEY=ROOT["password"],

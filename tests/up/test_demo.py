@@ -36,7 +36,7 @@ PAGES: dict[str, tuple[dict[str, str], str]] = {
     "howto/reset-offsets.md": ({}, '"payments"'),
     "migrating/from-rocketmq.md": (
         {"10.0.0.1:9876": "namesrv_addr", "10.1.0.1:9876": "namesrv_addr"},
-        "orders",
+        "The cluster has these definitions.",
     ),
     "mqadmin.md": ({"10.1.0.1:9876": "namesrv_addr", "10.0.0.2:9876": "namesrv_addr"}, "orders"),
 }
@@ -77,7 +77,12 @@ class Demo:
         """Run the commands of a page; `texts` has texts of the page with their values."""
         blocks = [each for each in blocks_of(f"docs/{page}") if each.runner in OWN]
         code = "\n".join(each.code for each in blocks[part])
-        defaults = {"http://127.0.0.1:8082": self.url, "127.0.0.1:9876": self.namesrv_addr}
+        defaults = {
+            "http://127.0.0.1:8082": self.url,
+            "127.0.0.1:9876": self.namesrv_addr,
+            # A token for each page would start Django each time.
+            "$(.venv/bin/python manage.py create_token admin)": self.token,
+        }
         shown = {old: new for old, new in defaults.items() if old in code}
         return run_blocks(
             page,

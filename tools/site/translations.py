@@ -6,7 +6,7 @@ gets the anchor of its English heading beside its own.
 
 import re
 
-from pymdownx.slugs import slugify
+from pymdownx.slugs import slugify  # type: ignore[import-untyped]
 
 from tools.site.links import FENCE
 

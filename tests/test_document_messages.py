@@ -21,7 +21,9 @@ FOREIGN = frozenset(
     }
 )
 #: Where a message may have a variable part.
-GAPS = re.compile(r"…|\d+|: |\. |; |[\[\]()“”'\",]|--[a-z-]+|\b(?:HTTP|SQL|TIMER_\w+|storePath\w+)\b")
+GAPS = re.compile(
+    r"…|\d+|: |\. |; |[\[\]()“”'\",]|--[a-z-]+|\b(?:HTTP|SQL|TIMER_\w+|storePath\w+)\b"
+)
 #: Shorter parts say too little.
 PART_CHARS_MIN = 8
 

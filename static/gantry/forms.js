@@ -5,6 +5,8 @@
   const PAUSE_MS = 5_000;
   const AGE_MS_MAX = 3_600_000;
   const CHARS_MAX = 500_000;
+  // The state that a form was opened with: a later change by somebody else is not overwritten.
+  const VERSIONS = ["version", "etag"];
   const here = location.pathname + location.search;
   const user = document.body.dataset.user || "";
   let sentAt = new WeakMap();
@@ -17,8 +19,14 @@
       (field) =>
         field.name &&
         field.matches("input, textarea, select") &&
-        !field.matches("[type=password], [type=hidden], [type=file], [data-private]"),
+        (VERSIONS.includes(field.name) ||
+          !field.matches("[type=password], [type=hidden], [type=file], [data-private]")),
     );
+  }
+
+  // Forms with other fields are other forms, even at the same place of the page.
+  function signatureOf(form) {
+    return [...new Set(fieldsOf(form).map((field) => field.name))].sort().join();
   }
 
   function isChoice(field) {
@@ -54,12 +62,16 @@
 
   function keepInput(form) {
     if (!user) return;
+    const fields = fieldsOf(form).map(valueOf);
+    // A form of buttons, such as the sign-out, has no input.
+    if (fields.every(([name]) => VERSIONS.includes(name))) return forget();
     keep({
       path: here,
       user,
       at: Date.now(),
       form: [...document.forms].indexOf(form),
-      fields: fieldsOf(form).map(valueOf),
+      signature: signatureOf(form),
+      fields,
       isInterrupted: false,
     });
   }
@@ -82,7 +94,7 @@
 
   function restore(draft) {
     const form = document.forms[draft.form];
-    if (!form || form.method !== "post") return;
+    if (!form || form.method !== "post" || signatureOf(form) !== draft.signature) return;
     const left = [...draft.fields];
     for (const field of fieldsOf(form)) {
       const fits = ([name, value, isChecked]) =>

@@ -49,7 +49,7 @@ def press(page: Client, url: str) -> None:
 
 
 def test_the_deletion_of_a_body_rule_names_the_topics_that_lose_it(
-    api: Api, page: Client, traffic: Traffic
+    api: Api, page: Client, reader: User, traffic: Traffic
 ) -> None:
     topic = routed_topic(traffic, "orders")
     other = routed_topic(traffic, "orders-eu")
@@ -71,10 +71,12 @@ def test_the_deletion_of_a_body_rule_names_the_topics_that_lose_it(
     text = asked(page, first_step("orders-eu*"), "no longer decoded in: ", other)
     assert f"decoded in: {topic}" not in text
     assert BodyRule.objects.count() == 2, "a look deletes nothing"
+    schema = f"{HOME}/body-schemas/schema/shop/?ask=delete"
+    assert 'id="confirmation"' not in html(page, schema), "rules use the schema"
     for pattern in (topic, "orders-eu*"):
         press(page, first_step(pattern))
     assert not BodyRule.objects.exists()
-    schema = f"{HOME}/body-schemas/schema/shop/?ask=delete"
+    assert 'id="confirmation"' not in html(browser(reader), schema)
     asked(page, schema, "Delete the schema “shop”?")
     press(page, schema)
     assert not BodySchema.objects.exists()

@@ -10,10 +10,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
-from console.frame.access import Need, needs, readable_names
+from console.frame.access import Need, may, needs, readable_names
 from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
+from console.frame.targets import target_of
 from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
 from console.gateway import GatewayError
 from console.gateway.topics.listing import topic_rows
@@ -49,13 +50,16 @@ class SchemaPage(ClusterPage):
         found = stored.schema_named(cluster, schema)
         types = stored.types_of(found)
         rules = found.rules.all()
+        is_asked = request.GET.get(ASK) == "delete" and not rules
+        target = target_of(type(self), self.kwargs, request.GET)
+        may_delete = is_asked and may(request.user, Need.WRITE, target)
         return self.show(
             title=found.name,
             crumbs=_crumbs(self, found.name),
             schema=found,
             types=types,
             rules=rules,
-            confirmation=_of_schema(found) if request.GET.get(ASK) == "delete" else None,
+            confirmation=_of_schema(found) if may_delete else None,
         )
 
     def post(self, request: HttpRequest, cluster: str, schema: str) -> HttpResponseBase:

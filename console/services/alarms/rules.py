@@ -179,7 +179,7 @@ def delete(rule: AlarmRule) -> None:
 def state_of(rule: AlarmRule) -> dict[str, Any]:
     """Return the values of a rule, for the audit log and forms."""
     return {name: getattr(rule, name) for name in FIELDS} | {
-        "receivers": [each.name for each in rule.receivers.all()]
+        "receivers": sorted(each.name for each in rule.receivers.all())
     }
 
 

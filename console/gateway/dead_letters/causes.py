@@ -68,7 +68,7 @@ async def newest_cause(session: ClusterSession, group: str) -> Partial[DeadLette
     return Partial(found, merge_failures(answer.failures, failures))
 
 
-@question(fresh_for_ms=2_000, deadline_ms=12_000, costly=True)
+@question(fresh_for_ms=2_000, deadline_ms=12_000)
 async def newest_causes(
     session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, DeadLetterCause]]:

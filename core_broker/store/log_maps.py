@@ -1,11 +1,11 @@
-"""Memory mappings of the commit log: the compiled kernel copies records without a system call.
+"""Memory mappings of the commit log: the compiled kernel reads records without a system call.
 
 A segment is mapped in pieces on first read, since munmap() of a large mapping blocks for long; the
 pieces of a removed segment are unmapped one at a time. Neighbouring pieces overlap, so that one
 piece contains any record across the boundary.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 #: Size of a mapped piece, and its overlap with the next piece, bytes.
 PIECE_BYTES = 32 * 1024 * 1024
 OVERLAP_BYTES = 1024 * 1024
-#: Maximum number of mapped pieces; the least recently used piece is unmapped first.
+#: Maximum number of pieces in use; the least recently used piece is dropped first.
 PIECES_MAX = 64
+#: Maximum number of dropped pieces that are still mapped: the kernel may hold addresses of all
+#: records of an answer, which has at most 512, while it asks for further pieces.
+DROPPED_MAX = 512
 
 
 class LogMaps:
@@ -30,12 +33,17 @@ class LogMaps:
         self._pieces: OrderedDict[int, Mapping] = OrderedDict()
         #: Pieces of removed segments, to be unmapped.
         self._removed: list[Mapping] = []
+        #: The least recently used pieces, to be unmapped.
+        self._dropped: deque[Mapping] = deque()
 
     def __len__(self) -> int:
         return len(self._pieces)
 
     def get(self, path: Path, segment_start: int, offset: int) -> "Mapping | None":
-        """Return the piece of a segment that contains an offset of the log."""
+        """Return the piece of a segment that contains an offset of the log.
+
+        Addresses in the piece are valid until `let_go`, and for DROPPED_MAX further calls.
+        """
         within = (offset - segment_start) // PIECE_BYTES * PIECE_BYTES
         start = segment_start + within
         piece = self._pieces.get(start)
@@ -47,7 +55,9 @@ class LogMaps:
         if piece is not None:
             self._pieces[start] = piece
             if len(self._pieces) > PIECES_MAX:
-                self._pieces.popitem(last=False)[1].close()
+                self._dropped.append(self._pieces.popitem(last=False)[1])
+            if len(self._dropped) > DROPPED_MAX:
+                self._dropped.popleft().close()
         return piece
 
     def forget(self, segment_start: int) -> None:
@@ -57,13 +67,19 @@ class LogMaps:
             self._removed.append(self._pieces.pop(start))
 
     def let_go(self, count: int) -> bool:
-        """Unmap up to `count` pieces of removed segments; return True when none is left."""
-        for _ in range(min(count, len(self._removed))):
-            self._removed.pop().close()
+        """Unmap up to `count` pieces, between iterations of the event loop.
+
+        Returns true when no piece of a removed segment is left.
+        """
+        for _ in range(count):
+            if self._removed:
+                self._removed.pop().close()
+            elif self._dropped:
+                self._dropped.popleft().close()
         return not self._removed
 
     def close(self) -> None:
         """Unmap all pieces."""
-        self.let_go(len(self._removed))
+        self.let_go(len(self._removed) + len(self._dropped))
         while self._pieces:
             self._pieces.popitem()[1].close()

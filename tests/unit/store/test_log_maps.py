@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.fastpath import has_kernel
+from core_broker.store import log_maps
 from core_broker.store.files import DiskFiles
 from core_broker.store.log_maps import PIECE_BYTES, LogMaps
 from core_broker.store.segments import OpenFiles
@@ -37,6 +38,30 @@ def test_what_is_forgotten_is_let_go_piece_by_piece(tmp_path: Path) -> None:
     assert maps.let_go(2)
     assert _mapped(path) == 0
     assert maps.get(path, 0, 0) is not None
+    maps.close()
+    assert _mapped(path) == 0
+    open_files.close()
+
+
+def test_a_dropped_piece_stays_mapped_until_the_end_of_the_iteration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_maps, "PIECES_MAX", 1)
+    monkeypatch.setattr(log_maps, "DROPPED_MAX", 2)
+    open_files = OpenFiles(DiskFiles(), 8)
+    maps = LogMaps(open_files, SEGMENT_BYTES)
+    path = tmp_path / "0"
+    path.touch()
+    with path.open("r+b") as file:
+        file.truncate(SEGMENT_BYTES)
+    open_files.know(path)
+    for number in range(3):
+        assert maps.get(path, 0, number * PIECE_BYTES) is not None
+    assert (len(maps), _mapped(path)) == (1, 3)
+    assert maps.get(path, 0, 0) is not None
+    assert (len(maps), _mapped(path)) == (1, 3)
+    assert maps.let_go(1)
+    assert _mapped(path) == 2
     maps.close()
     assert _mapped(path) == 0
     open_files.close()

@@ -98,7 +98,7 @@ class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[
         self._writer_thread = writer_thread
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open; without TLS the writer thread may send to the socket."""
+        """The connection is open; without TLS the kernel may send to the socket."""
         stream, descriptor = cast("asyncio.Transport", transport), -1
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("sslcontext") is None:

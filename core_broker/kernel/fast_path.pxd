@@ -39,6 +39,8 @@ cdef class FastPath:
     cdef list _handlers
     # Access control, or None.
     cdef Guard _guard
+    # Bytes of answers given to the socket at once, of this read.
+    cdef int64_t sent_bytes
     # Begin of the iteration, in s of the monotonic clock; 0 outside of an iteration.
     cdef double _began
     # Thread that sends the answers of busy iterations, or None.

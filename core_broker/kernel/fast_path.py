@@ -254,7 +254,7 @@ class FastProtocol:
         self._socket = -1
 
     def opened(self, transport: object, descriptor: cython.int) -> None:
-        """The connection is open; a descriptor of -1 keeps the writer thread away from the socket.
+        """The connection is open; a descriptor of -1 leaves all writes to the transport.
 
         The transport closes the descriptor after `connection_lost`.
         """
@@ -289,6 +289,7 @@ class FastProtocol:
             path.iteration += 1
             path._began = self._iteration.begin()
         state.arrived = path._began
+        path.sent_bytes = 0
         if state.has_receive_backlog or end == path._buffer_bytes:
             self.connection.date_back(nbytes)
         if state.held < self._in_flight_max and not (state.is_collecting or state.is_stalled):

@@ -154,6 +154,7 @@ class CompiledPulls(FastHandler):
         if source is None:
             return False
         answer: bytes
+        descriptor: cython.int = -1
         if header.offset == source.queue.max_offset and header.offset > 0:
             answer = None
             if header.flags & SUSPEND_FLAG:
@@ -163,17 +164,17 @@ class CompiledPulls(FastHandler):
                 answer = self._write_empty(self._end_parts, source, header.opaque, header.offset)
             self.missed += 1
         else:
+            # One read sends as much at once as a connection may leave unsent.
+            if path.sent_bytes < protocol._high_water_bytes:
+                descriptor = protocol.free_descriptor()
+            bytes_max, opaque = header.bytes_max, header.opaque
             answer = self._gather(
-                source,
-                header.offset,
-                header.count_max,
-                header.bytes_max,
-                header.opaque,
-                protocol.free_descriptor(),
-                True,
+                source, header.offset, header.count_max, bytes_max, opaque, descriptor, True
             )
             if answer is None:
                 return False
+            if descriptor >= 0:
+                path.sent_bytes += self._pieces._size
         if header.flags & COMMIT_FLAG and header.commit > 0:
             self._shell.commit(source.target, header.commit)
         if answer is not None and len(answer):

@@ -237,6 +237,23 @@ async def test_answers_are_equal_both_ways(path: OnePath) -> None:
         each.close()
 
 
+async def test_a_read_with_many_pulls_sends_a_bounded_part_at_once(path: OnePath) -> None:
+    assert path.compiled is not None
+    port = await path.server.listen("127.0.0.1", 0)
+    with socket.create_connection(("127.0.0.1", port)) as peer:
+        await eventually(lambda: path.server.connections, WITHIN_S)
+        (connection,) = path.server.connections
+        at_once_max = connection.limits.write_high_water_bytes // len(pages_of(path)[0]) + 1
+        in_all = 3 * at_once_max
+        before = path.compiled.pulls.taker.sent_at_once
+        # The loop reads all pulls together: `sendall` holds the loop until the last one is sent.
+        peer.sendall(asked([0] * in_all, is_lent=False))
+        peer.setblocking(False)
+        told = await answers(peer, in_all)
+    assert [each.opaque for each in told] == [0] * in_all
+    assert 0 < path.compiled.pulls.taker.sent_at_once - before <= at_once_max
+
+
 def test_one_processor_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one processor the writer thread would compete with the event loop."""
     monkeypatch.setattr(writer_thread, "_processors", lambda: 1)

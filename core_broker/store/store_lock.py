@@ -65,7 +65,9 @@ class PathLock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # NFS locks a file only through a descriptor that may write.
+        access = os.O_RDONLY if path.is_dir() else os.O_RDWR
+        self._fd = os.open(path, access | os.O_CLOEXEC)
         try:
             _lock_alone(self._fd)
         except BlockingIOError as error:

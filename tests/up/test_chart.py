@@ -165,6 +165,7 @@ def registered(namesrv: int) -> set[str]:
         check=False,
         capture_output=True,
         text=True,
+        timeout=READY_DEADLINE_S,
     )
     return set(re.findall(r"127\.0\.0\.1:\d+", done.stdout))
 

@@ -124,8 +124,11 @@ on the machine (2026-11-24): ratios hold, absolute values do not.
   instead of 1.52 µs of CPU for a message), sends of 64 x 1 1.45 times (1.37 to 1.52; 7.1 instead
   of 7.0 µs), sends of 1 x 64 1.16 times (1.11 to 1.21; 4.6 instead of 3.7 µs). A thread that
   writes and lets the loop answer gained 2 % for batches; a thread that also copies the bodies and
-  computes their CRC was slower than one that only writes (2 rounds). The prototype is not in use:
-  readers, replication and flush would count records as written that are not yet in the file.
+  computes their CRC was slower than one that only writes (2 rounds). With ordinary priority
+  (nice -20) beside other work on both cores, the same prototype gained nothing: batches 0.97 (0.68
+  to 1.00), sends of 64 x 1 0.89 (0.42 to 1.05): three threads then share two busy cores. It is
+  not in use: the gain needs two free cores, and readers, replication and flush would count records
+  as written that are not yet in the file.
 - **CRC of pulled records.** Every pull checks the CRC of every record. A broker without the check
   used 0.68 µs per pulled message instead of 0.77 µs (20 rounds; a second unmodified broker:
   0.77 µs) and delivered 5 % more. 12 % is the upper bound for any scheme that remembers checked

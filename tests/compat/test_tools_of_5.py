@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 from tests.compat.broker_state import create_topic, eventually, lag, stored_count
 from tests.compat.conftest import Maker
@@ -56,7 +57,9 @@ def test_topics_and_groups(
 def test_an_idle_group(shared_cluster: Cluster, start_clients: StartClients) -> None:
     clients = start_clients("java5", shared_cluster.namesrv_addr)
     mqadmin = MqAdmin(clients.admin(), shared_cluster.namesrv_addr)
-    group, topic = "CG-idle5", create_topic(shared_cluster, "Idle5", queues=1)
+    # Names of this run: a repetition on the shared cluster begins without messages and offsets.
+    run = uuid4().hex[:8]
+    group, topic = f"CG-idle{run}", create_topic(shared_cluster, f"Idle{run}", queues=1)
     producer = clients.producer("PG-idle5")
     producer.send(topic, [{"body": f"{n}"} for n in range(5)])
     consumer = clients.consumer(group, topic)
@@ -68,8 +71,10 @@ def test_an_idle_group(shared_cluster: Cluster, start_clients: StartClients) -> 
 
     progress = mqadmin("consumerProgress", "-g", group)
     assert "Consume Diff Total: 3" in progress, progress
-    assert "success" in mqadmin("cloneGroupOffset", "-s", group, "-d", "CG-clone5", "-t", topic)
-    assert lag(shared_cluster, "CG-clone5", topic) == 3
+    assert "success" in mqadmin(
+        "cloneGroupOffset", "-s", group, "-d", f"CG-clone{run}", "-t", topic
+    )
+    assert lag(shared_cluster, f"CG-clone{run}", topic) == 3
 
     def reset(*arguments: str) -> dict[int, int]:
         return offsets_printed(mqadmin("resetOffsetByTime", "-g", group, "-t", topic, *arguments))
@@ -95,7 +100,8 @@ def test_consumers_whose_queues_the_broker_assigns(
     shared_cluster: Cluster, start_clients: StartClients
 ) -> None:
     clients = start_clients("java5", shared_cluster.namesrv_addr)
-    group, topic = "CG-assigned", create_topic(shared_cluster, "Assigned", queues=4)
+    run = uuid4().hex[:8]
+    group, topic = f"CG-assigned{run}", create_topic(shared_cluster, f"Assigned{run}", queues=4)
     consumers = [clients.consumer(group, topic, assigned=True) for _ in range(2)]
     producer = clients.producer("PG-assigned")
 

@@ -96,13 +96,17 @@ def has_offset(cluster: Cluster, group: str, topic: str) -> bool:
 
 
 def lag(cluster: Cluster, group: str, topic: str) -> int:
-    """Return the lag of a group in a topic, messages beyond the committed offsets."""
+    """Return the lag of a group in a topic, messages beyond the committed offsets.
+
+    The statistics have no queues of a topic before the first commit: all messages are then lag.
+    """
     stats = ask(cluster, lambda admin: admin.consume_stats(cluster.broker_addr, group))
-    return sum(
+    behind = [
         offsets.broker_offset - offsets.consumer_offset
         for queue, offsets in stats.offset_table.items()
         if queue.topic == topic
-    )
+    ]
+    return sum(behind) if behind else stored_count(cluster, topic)
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float) -> None:

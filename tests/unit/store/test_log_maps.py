@@ -1,5 +1,7 @@
 """Mappings of the log: kept while used, unmapped piece by piece."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,16 +21,30 @@ pytestmark = [
 ]
 
 
-def test_what_is_forgotten_is_let_go_piece_by_piece(tmp_path: Path) -> None:
-    open_files = OpenFiles(DiskFiles(), 8)
-    maps = LogMaps(open_files, SEGMENT_BYTES)
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """An empty segment."""
     path = tmp_path / "0"
     path.touch()
-    with path.open("r+b") as file:
-        file.truncate(SEGMENT_BYTES)
+    os.truncate(path, SEGMENT_BYTES)
+    return path
+
+
+@pytest.fixture
+def maps(path: Path) -> Iterator[LogMaps]:
+    """Maps with all pieces of the segment asked for in turn."""
+    open_files = OpenFiles(DiskFiles(), 8)
+    maps = LogMaps(open_files, SEGMENT_BYTES)
     open_files.know(path)
-    for number in range(3):
+    for number in range(SEGMENT_BYTES // PIECE_BYTES):
         assert maps.get(path, 0, number * PIECE_BYTES) is not None
+    yield maps
+    maps.close()
+    assert _mapped(path) == 0
+    open_files.close()
+
+
+def test_what_is_forgotten_is_let_go_piece_by_piece(path: Path, maps: LogMaps) -> None:
     assert maps.get(path, 0, PIECE_BYTES - 1) is maps.get(path, 0, 0)
     assert (len(maps), _mapped(path)) == (3, 3)
     maps.forget(0)
@@ -38,33 +54,24 @@ def test_what_is_forgotten_is_let_go_piece_by_piece(tmp_path: Path) -> None:
     assert maps.let_go(2)
     assert _mapped(path) == 0
     assert maps.get(path, 0, 0) is not None
-    maps.close()
-    assert _mapped(path) == 0
-    open_files.close()
 
 
-def test_a_dropped_piece_stays_mapped_until_the_end_of_the_iteration(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def few_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use one piece at a time, and keep two dropped ones."""
     monkeypatch.setattr(log_maps, "PIECES_MAX", 1)
     monkeypatch.setattr(log_maps, "DROPPED_MAX", 2)
-    open_files = OpenFiles(DiskFiles(), 8)
-    maps = LogMaps(open_files, SEGMENT_BYTES)
-    path = tmp_path / "0"
-    path.touch()
-    with path.open("r+b") as file:
-        file.truncate(SEGMENT_BYTES)
-    open_files.know(path)
-    for number in range(3):
-        assert maps.get(path, 0, number * PIECE_BYTES) is not None
+
+
+@pytest.mark.usefixtures("few_pieces")
+def test_a_dropped_piece_stays_mapped_until_the_end_of_the_iteration(
+    path: Path, maps: LogMaps
+) -> None:
     assert (len(maps), _mapped(path)) == (1, 3)
     assert maps.get(path, 0, 0) is not None
     assert (len(maps), _mapped(path)) == (1, 3)
     assert maps.let_go(1)
     assert _mapped(path) == 2
-    maps.close()
-    assert _mapped(path) == 0
-    open_files.close()
 
 
 def _mapped(path: Path) -> int:

@@ -37,7 +37,7 @@ WIDTH: Final = 1360
 HEIGHT: Final = 850
 #: Maximum height of a picture of a review, pixels: lists of settings are longer.
 HEIGHT_MAX: Final = 4_000
-#: Pages at the same time: while one waits for its charts, another one is drawn.
+#: Pages at the same time: while one page waits for charts, another page is drawn.
 TABS: Final = 4
 #: Maximum time until a page stops loading, and time to draw afterwards, ms.
 IDLE_MS_MAX: Final = 5_000

@@ -65,6 +65,9 @@ class LogMaps:
         end = segment_start + self._segment_size
         for start in [each for each in self._pieces if segment_start <= each < end]:
             self._removed.append(self._pieces.pop(start))
+        for piece in [each for each in self._dropped if segment_start <= each.start < end]:
+            self._dropped.remove(piece)
+            self._removed.append(piece)
 
     def let_go(self, count: int) -> bool:
         """Unmap up to `count` pieces, between iterations of the event loop.

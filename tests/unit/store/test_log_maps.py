@@ -74,5 +74,15 @@ def test_a_dropped_piece_stays_mapped_until_the_end_of_the_iteration(
     assert _mapped(path) == 2
 
 
+@pytest.mark.usefixtures("few_pieces")
+def test_a_dropped_piece_of_a_removed_segment_is_unmapped_before_the_file_goes(
+    path: Path, maps: LogMaps
+) -> None:
+    maps.forget(0)
+    assert not maps.let_go(2)
+    assert maps.let_go(1)
+    assert _mapped(path) == 0
+
+
 def _mapped(path: Path) -> int:
     return sum(line.endswith(str(path)) for line in MAPS.read_text().splitlines())

@@ -17,12 +17,13 @@ from django.utils.translation import gettext as _
 
 from console.frame.pages import ClusterPage, Crumb, forbidden
 from console.gateway import NotAllowedNow, now_ms
+from console.project_files import COMMAND
 from console.services.jobs import actions, files, kinds, ledger, spark
 from console.services.jobs.drawn import RANGES, drawn
 from console.services.jobs.errors import AlreadyActive, NoSuchFile, NoSuchJob
 from console.services.jobs.models import Job
 from console.services.jobs.states import State
-from console.services.jobs.workers import worker_problem
+from console.services.jobs.workers import last_answer
 from console.web.dependencies import redis_problem
 
 PAGE_JOBS = 25
@@ -103,7 +104,9 @@ def missing_requirements() -> dict[str, Any]:
     no_redis = redis_problem()
     return {
         "redis_problem": no_redis,
-        "worker_problem": None if no_redis else worker_problem(),
+        "asks_worker": not no_redis,
+        "worker": None if no_redis else last_answer(),
+        "command": COMMAND,
         "spark": spark.availability(),
     }
 

@@ -208,7 +208,7 @@ def test_without_spark_the_page_says_what_is_missing(
     page: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Availability(usable=False, reason="Spark needs Java and found none that fits.")
-    monkeypatch.setattr(spark, "availability", lambda: nothing)
+    monkeypatch.setattr(spark, "last_known", lambda: nothing)
     shown = page.get("/clusters/local/jobs/").content.decode()
     assert nothing.reason is not None
     assert nothing.reason in shown

@@ -29,7 +29,12 @@ from console.frame.pages import only_readable
 from console.frame.permissions import Scope
 from console.gateway import Cluster, NotFound, Unusable
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import DeadLetterCause, newest_cause, newest_causes
+from console.gateway.dead_letters.causes import (
+    DeadLetterCause,
+    newest_cause,
+    newest_causes,
+    newest_ms,
+)
 from console.gateway.dead_letters.resend import RESEND_MESSAGES_MAX, Result
 from console.gateway.dead_letters.search import matching_ids, search
 from console.gateway.dead_letters.summary import DeadLetterGroup
@@ -64,9 +69,10 @@ def group_row(
     reason: DeadLetterCause | None,
 ) -> Any:
     """One group with data of the ledger and of the group's consumers."""
-    fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "newest_ms")
+    fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms")
     return {
         **{name: getattr(held, name) for name in fields},
+        "newest_ms": newest_ms(held.newest_ms, reason),
         "dealt_with": handled,
         "clients": clients.get(held.group),
         "why": serializers.CauseSerializer(reason).data if reason else None,
@@ -87,7 +93,8 @@ class DeadLetterGroupList(ClusterResource):
         answer = only_readable(request, "deadletters", self.cluster, found, "group")
         names = tuple(each.group for each in answer.value)
         clients = self.cluster.ask(client_counts, names).value
-        reasons = self.cluster.ask(newest_causes, names).value
+        read = tuple((each.group, each.newest_ms) for each in answer.value)
+        reasons = self.cluster.ask(newest_causes, read).value
         handled = dealt_with(self.cluster, answer.value)
         rows = [
             group_row(each, handled[each.group], clients, reasons.get(each.group))
@@ -106,7 +113,8 @@ class DeadLetterGroupOne(ClusterResource):
             raise NotFound(format_lazy(_("Group “{group}” has no dead letters."), group=group))
         clients = self.cluster.ask(client_counts, (group,)).value
         handled = dealt_with(self.cluster, [answer.value])[group]
-        row = group_row(answer.value, handled, clients, self.cluster.ask(newest_cause, group).value)
+        why = self.cluster.ask(newest_cause, group, answer.value.newest_ms).value
+        row = group_row(answer.value, handled, clients, why)
         return Response({**row, **told_with(answer)})
 
 

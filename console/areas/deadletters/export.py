@@ -25,7 +25,8 @@ def _parts(cluster: Cluster, held: Sequence[DeadLetterGroup]) -> Iterator[Part]:
     for part in batched(held, GROUPS_ASKED_MAX):
         names = tuple(each.group for each in part)
         clients = cluster.ask(client_counts, names)
-        reasons = cluster.ask(newest_causes, names).value
+        read = tuple((each.group, each.newest_ms) for each in part)
+        reasons = cluster.ask(newest_causes, read).value
         handled = dealt_with(cluster, part)
         rows = [
             group_row(each, handled[each.group], clients.value, reasons.get(each.group))

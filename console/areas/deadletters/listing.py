@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.frame.tables import Column, Columns
-from console.gateway.dead_letters.causes import DeadLetterCause
+from console.gateway.dead_letters.causes import DeadLetterCause, newest_ms
 from console.gateway.dead_letters.summary import DeadLetterGroup
 
 #: Order of the list without a parameter.
@@ -69,10 +69,13 @@ def filled(
     clients: Mapping[str, int],
     causes: Mapping[str, DeadLetterCause | None],
 ) -> list[GroupLine]:
-    """The rows of one page with their values."""
+    """The rows of one page with their values; `newest` and `cause` are of the same dead letter."""
     return [
         replace(
             line,
+            held=replace(
+                line.held, newest_ms=newest_ms(line.held.newest_ms, causes.get(line.name))
+            ),
             handled=handled[line.name],
             clients=clients.get(line.name),
             why=causes.get(line.name),

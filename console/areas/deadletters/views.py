@@ -34,7 +34,7 @@ from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import MaskedFields, NotFound, Unusable, merge_failures
 from console.gateway.dead_letters import summary as questions
-from console.gateway.dead_letters.causes import newest_cause, newest_causes
+from console.gateway.dead_letters.causes import newest_cause, newest_causes, newest_ms
 from console.gateway.dead_letters.resend import origin_topic
 from console.gateway.dead_letters.search import DeadLetterFilter, search
 from console.gateway.groups.members import group_clients
@@ -81,7 +81,8 @@ class GroupListPage(ClusterPage):
         # Each shown group takes requests and rows of the database; a cluster may have thousands.
         names = tuple(page.names)
         clients = self.cluster.ask(client_counts, names)
-        causes = self.cluster.ask(newest_causes, names).value
+        read = tuple((line.name, line.held.newest_ms) for line in page.rows)
+        causes = self.cluster.ask(newest_causes, read).value
         return self.show(
             title=_("Dead letters"),
             answer=answer,
@@ -107,13 +108,15 @@ class DeadLetterListPage(ClusterPage):
         form = FilterForm(request.GET)
         is_valid = form.is_valid()
         asked = form.asked if is_valid else {}
-        summary = self.cluster.ask(questions.summary, group)
+        summary = self.cluster.ask(questions.summary, group).value
+        read_ms = summary.newest_ms if summary else None
         wanted = filter_of(self.cluster.name, group, asked)
         crumbs = dead_letter_crumbs(self.cluster.name, group)
         try:
             answer, is_first = self._search(group, wanted, request.GET.get("cursor", ""))
         except NotFound:
             return self.show(title=group, crumbs=crumbs, group=group, filter_form=form)
+        why = self.cluster.ask(newest_cause, group, read_ms).value
         following = answer.value.next_cursor
         query = {name: request.GET[name] for name in form.fields if request.GET.get(name)}
         return self.show(
@@ -121,8 +124,9 @@ class DeadLetterListPage(ClusterPage):
             crumbs=crumbs,
             status=200 if is_valid else 400,
             group=group,
-            summary=summary.value,
-            why=self.cluster.ask(newest_cause, group).value,
+            summary=summary,
+            newest_ms=newest_ms(read_ms, why),
+            why=why,
             members=self.cluster.ask(group_clients, group).value,
             answer=answer,
             letters=dead_letters(self.cluster, answer.value.rows),
@@ -179,7 +183,6 @@ class DeadLetterPage(ClusterPage):
             origin_id=message.properties.get(PROPERTY_ORIGIN_MESSAGE_ID, ""),
             history=history(name, message.offset_msg_id),
             discard=discards_of(name, [message.offset_msg_id]).get(message.offset_msg_id),
-            why=self.cluster.ask(newest_cause, group).value,
             attempts=attempts_of(self.cluster.ask(journey, message.msg_id, origin).value, group),
             members=self.cluster.ask(group_clients, group).value,
             edit_form=edit,

@@ -1,6 +1,7 @@
 """Pages of groups and clients. `console.resources.pages` has the pages that change groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from console.frame.pages import ClusterPage, Crumb, only_readable
 from console.frame.permissions import Scope
 from console.frame.tables import TableQuery
 from console.gateway import BrokerFailure, merge_failures
-from console.gateway.dead_letters.causes import newest_cause
+from console.gateway.dead_letters.causes import newest_cause, newest_ms
 from console.gateway.dead_letters.summary import summary
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
@@ -90,7 +91,10 @@ class GroupPage(GroupTab):
         self.cluster.ask(group_settings, group)  # 404 for a group that does not exist
         offsets, offset_failures = self.ask_if_up(group_offsets, group)
         letters, letter_failures = self.ask_if_up(summary, group)
-        why, _why_failures = self.ask_if_up(newest_cause, group) if letters else (None, ())
+        why = None
+        if letters:
+            why, _why_failures = self.ask_if_up(newest_cause, group, letters.newest_ms)
+            letters = replace(letters, newest_ms=newest_ms(letters.newest_ms, why))
         return self.show_tab(
             offset_failures,
             letter_failures,

@@ -140,7 +140,7 @@ async def metrics_of_groups(
     return await ask_each(session, group_metrics, groups)
 
 
-@question(fresh_for_ms=2_000, deadline_ms=METRICS_DEADLINE_MS)
+@question(fresh_for_ms=2_000, deadline_ms=METRICS_DEADLINE_MS, costly=True)
 async def client_counts(
     session: ClusterSession, groups: tuple[str, ...]
 ) -> Partial[Mapping[str, int]]:

@@ -99,7 +99,7 @@ class AnalyticsPage(ClusterPage):
 
     def _requirements(self) -> dict[str, Any]:
         """Availability of Redis and Spark, shown before the first trace job."""
-        return {"redis_problem": redis_problem(), "spark": spark.availability()}
+        return {"redis_problem": redis_problem(), "spark": spark.last_known()}
 
     def _active_job(self) -> Job | None:
         return Job.objects.filter(cluster=self.cluster.name, kind=INGEST, state__in=ACTIVE).first()

@@ -1,7 +1,7 @@
 """Pages of the area `clusters`."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.conf import settings
@@ -25,7 +25,7 @@ from console.gateway.brokers.listing import (
     broker_rows,
     name_servers,
 )
-from console.gateway.dead_letters.causes import DeadLetterCause, newest_causes
+from console.gateway.dead_letters.causes import DeadLetterCause, newest_causes, newest_ms
 from console.gateway.overview import DeadLetters, Overview, overview
 from console.services.clusters.hosts import are_shared, by_host
 from console.web.dependencies import redis_problem
@@ -131,8 +131,10 @@ def dead_letter_groups(
 ) -> list[tuple[DeadLetters, DeadLetterCause | None]]:
     """The groups with the most dead letters, with the cause of the newest dead letter."""
     shown = (overview.dead_letters or ())[:DEAD_LETTER_GROUPS_SHOWN]
-    causes = cluster.ask(newest_causes, tuple(row.group for row in shown)).value
-    return [(row, causes.get(row.group)) for row in shown]
+    read = tuple((row.group, row.newest_ms) for row in shown)
+    causes = cluster.ask(newest_causes, read).value
+    known = [(row, causes.get(row.group)) for row in shown]
+    return [(replace(row, newest_ms=newest_ms(row.newest_ms, why)), why) for row, why in known]
 
 
 BROKER_COLUMNS: Columns[Any] = Columns(

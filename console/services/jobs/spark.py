@@ -29,12 +29,24 @@ _kept: tuple[float, Availability] | None = None
 
 
 def availability(*, fresh: bool = False) -> Availability:
-    """The cached result, or a new check of about one second."""
+    """The cached result, or a new check of about one second. For jobs; pages use `last_known`."""
     global _kept  # noqa: PLW0603 -- one answer per process
     with _lock:
         if _kept is None or fresh or time.monotonic() - _kept[0] > KEPT_S:
             _kept = (time.monotonic(), _ask())
         return _kept[1]
+
+
+def last_known() -> Availability | None:
+    """Return the last result without waiting; None before the first one.
+
+    An old result is renewed in a thread; the result of an installation rarely changes.
+    """
+    kept = _kept
+    is_old = kept is None or time.monotonic() - kept[0] > KEPT_S
+    if is_old and not _lock.locked():
+        threading.Thread(target=availability, name="check-spark", daemon=True).start()
+    return kept[1] if kept else None
 
 
 def _ask() -> Availability:

@@ -107,7 +107,7 @@ def missing_requirements() -> dict[str, Any]:
         "asks_worker": not no_redis,
         "worker": None if no_redis else last_answer(),
         "command": COMMAND,
-        "spark": spark.availability(),
+        "spark": spark.last_known(),
     }
 
 

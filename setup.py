@@ -8,6 +8,7 @@ without, and the broker takes the plain path. The wheel also gets the files that
 packages and that the console reads (console/project_files.py).
 """
 
+import os
 import shutil
 import sys
 import sysconfig
@@ -62,11 +63,21 @@ def kernel_modules() -> list[Extension]:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    return cythonize(modules, build_dir="build/kernel", quiet=True)
+    translated = cythonize(modules, build_dir="build/kernel", quiet=True)
+    for module in translated:
+        module.optional = True  # cythonize() does not copy this attribute
+    return translated
 
 
 class BuildKernel(build_ext):
-    """Copies modules that were compiled in place; compiles the others from Cython's C files."""
+    """Copies modules that were compiled in place; compiles the others from Cython's C files.
+
+    Compilers run in parallel, one per core, unless `--parallel` says otherwise.
+    """
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count()
 
     def build_extension(self, extension: Extension) -> None:
         if any(source.endswith(".py") for source in extension.sources):

@@ -103,6 +103,7 @@ screenshots: $(READY) ## the console's main pages in both themes, for docs/image
 lock: $(READY) ## resolve pyproject.toml into requirements.lock
 	.venv/bin/uv pip compile pyproject.toml --all-extras --python-version 3.11 --no-emit-index-url --generate-hashes -o requirements.lock
 	.venv/bin/uv pip compile -q deploy/chart/checks.in --python-version 3.11 --no-emit-index-url --generate-hashes --custom-compile-command "make lock" -o deploy/chart/checks.lock
+	.venv/bin/uv pip compile -q deploy/chart/policies.in --python-version 3.11 --no-emit-index-url --generate-hashes --custom-compile-command "make lock" -o deploy/chart/policies.lock
 
 vendor: $(READY) ## fetch static/vendor from npm again (ARGS="--accept" takes new versions)
 	$(PY) tools/vendor.py $(ARGS)

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from celery import Celery, platforms
 from celery.apps.beat import Beat
+from celery.signals import beat_init, celeryd_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -29,3 +30,17 @@ app = Celery("gantry")
 app.Beat = app.subclass_with_self(StoppableBeat)
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
+
+
+@celeryd_init.connect(weak=False)
+def _serve_workers_side_port(**_: Any) -> None:
+    from console.side_port import SidePortStep
+
+    app.steps["worker"].add(SidePortStep)
+
+
+@beat_init.connect(weak=False)
+def _serve_schedulers_side_port(**_: Any) -> None:
+    from console.side_port import start_side_port
+
+    start_side_port()

@@ -42,6 +42,7 @@ NUMBERS = {
     "LAKE_DAYS": (1, 3_650, 30),
     "SPARK_IDLE_MINUTES": (0, 24 * 60, 10),
     "SPARK_MEMORY_MB": (512, 1_000_000, 1_024),
+    "SIDE_PORT": (0, PORT_MAX, 0),
     "JOB_FILE_DAYS": (1, 365, 7),
     "JOB_FILES_MB": (1, 1_000_000, 1_024),
     "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
@@ -118,6 +119,7 @@ class Environment:
     lake_days: int
     spark_idle_minutes: int
     spark_memory_mb: int
+    side_port: int
     job_file_days: int
     job_files_mb: int
     analytics_memory_mb: int

@@ -19,7 +19,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 CHART = ROOT / "deploy" / "chart" / "gantry"
 MANIFESTS = ROOT / "deploy" / "kubernetes"
-#: The three newest versions.
+#: The three newest versions of Kubernetes, of which docs/kubernetes.md speaks.
 VERSIONS = ("1.35.0", "1.36.0", "1.37.0")
 FOREIGN_KINDS = {"ServiceMonitor"}
 NAMESPACE = "gantry"
@@ -66,6 +66,7 @@ def main() -> int:
         "lint": {name: lint(values) for name, values in {**PLAIN, **OTHERS}.items()},
         "objects": rendered,
         "problems": [text for name in rendered for text in problems(name, rendered[name])],
+        "versions": [list(VERSIONS), kubernetes_validate.utils.all_versions()],
         "plain": {name: plain(name, rendered[name]) for name in PLAIN},
         "control": problems("control", [with_a_wrong_field(rendered["smallest"])]),
         "refused": {text: refusal(values) for text, values in REFUSED.items()},

@@ -4,7 +4,7 @@
 #   tools/setup.sh venv      the virtual environment in .venv, with everything in requirements.lock
 #   tools/setup.sh browser   Chromium, for the browser tests
 #   tools/setup.sh clients   Node, npm, Maven, a JDK and Go, for the tests with foreign clients; Rust is only looked for
-#   tools/setup.sh charts    Helm and the schemas of Kubernetes in build/charts, for the tests of the chart
+#   tools/setup.sh charts    Helm and the schemas of Kubernetes in build/charts, checkov in build/policies
 #   tools/setup.sh gettext   GNU gettext, for the tests of the translations
 #
 # PYTHON=/path/to/python chooses the interpreter. Each step is quick when its work is done.
@@ -209,17 +209,24 @@ set_up_clients() {
         say "cargo is missing: the tests with the Rust client will be skipped. (Install Rust 1.95 or newer: https://rustup.rs)"
 }
 
-# 40 MB; a virtual environment of its own, since no program of Gantry needs the packages.
+# Environments of their own, since no program of Gantry needs the packages: 40 MB for Helm's library
+# and the schemas, 190 MB for checkov.
 set_up_charts() {
-    local folder=build/charts
-    cmp -s deploy/chart/checks.lock "$folder/installed" && return
+    add_environment build/charts deploy/chart/checks.lock "Helm's library and the schemas of Kubernetes"
+    add_environment build/policies deploy/chart/policies.lock "checkov"
+}
+
+# add_environment FOLDER LOCK NAME : the locked packages in a virtual environment, for the tests of the chart.
+add_environment() {
+    local folder=$1 lock=$2 name=$3
+    cmp -s "$lock" "$folder/installed" && return
     mkdir -p build
-    say "Installing Helm's library and the schemas of Kubernetes for the tests of the chart."
+    say "Installing $name for the tests of the chart."
     if "$VENV/bin/uv" venv -q --clear -p "$VENV/bin/python" "$folder" >>"$LOG" 2>&1 &&
-        "$VENV/bin/uv" pip install -q -p "$folder/bin/python" --require-hashes -r deploy/chart/checks.lock >>"$LOG" 2>&1; then
-        cp deploy/chart/checks.lock "$folder/installed"
+        "$VENV/bin/uv" pip install -q -p "$folder/bin/python" --require-hashes -r "$lock" >>"$LOG" 2>&1; then
+        cp "$lock" "$folder/installed"
     else
-        say "They could not be installed ($LOG); the tests of the chart will be skipped."
+        say "They could not be installed ($LOG); some tests of the chart will be skipped."
     fi
 }
 

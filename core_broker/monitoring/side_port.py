@@ -1,6 +1,6 @@
 """The HTTP side port of a process, for operators and probes.
 
-/livez      200 while the event loop runs
+/livez      200 while the event loop runs, and while the checks of a process that has any pass
 /readyz     200, or 503 with the reasons; ?verbose lists every check; ?exclude=NAME, also several
             times, leaves out a check, as in Kubernetes; /healthz is an alias
 /metrics    Prometheus text with the names of RocketMQ 5
@@ -51,6 +51,8 @@ class SidePort:
     varz: Callable[[], Mapping[str, Any]]
     metrics: Metrics
     access: MetricsAccess
+    #: Checks that fail when only a restart helps; none by default.
+    liveness: Readiness = field(default_factory=Readiness)
     port: int = 0
     _server: asyncio.Server | None = None
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
@@ -112,7 +114,7 @@ class SidePort:
     async def _page(self, path: str, query: str) -> bytes:
         match path:
             case "/livez":
-                return _response(HTTPStatus.OK, "ok\n")
+                return _report(self.liveness.report(), verbose=False, bad_word="not alive")
             case "/readyz" | "/healthz":
                 options = parse_qs(query, keep_blank_values=True)
                 return self._readyz(
@@ -129,13 +131,18 @@ class SidePort:
 
     def _readyz(self, *, verbose: bool, excluded: Collection[str]) -> bytes:
         report = self.readiness.report()
-        report = {name: reason for name, reason in report.items() if name not in excluded}
-        bad = {name: reason for name, reason in report.items() if reason}
-        shown = report if verbose else bad
-        lines = [f"[-] {name}: {why}" if why else f"[+] {name}" for name, why in shown.items()]
-        lines.append("not ready" if bad else "ok")
-        status = HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK
-        return _response(status, "\n".join(lines) + "\n")
+        kept = {name: reason for name, reason in report.items() if name not in excluded}
+        return _report(kept, verbose=verbose, bad_word="not ready")
+
+
+def _report(report: Mapping[str, str], *, verbose: bool, bad_word: str) -> bytes:
+    """Return the response for checks with their reasons: 200, or 503 with the failed checks."""
+    bad = {name: reason for name, reason in report.items() if reason}
+    shown = report if verbose else bad
+    lines = [f"[-] {name}: {why}" if why else f"[+] {name}" for name, why in shown.items()]
+    lines.append(bad_word if bad else "ok")
+    status = HTTPStatus.SERVICE_UNAVAILABLE if bad else HTTPStatus.OK
+    return _response(status, "\n".join(lines) + "\n")
 
 
 _MORE_HEADERS = {

@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from console.launcher.redis import find_server
 from tests.support.cluster import ROOT
+from tests.up import probes
 from tests.up.gantry import clean_environment, status_of
 
 READY_DEADLINE_S = 120.0
@@ -51,24 +53,23 @@ class Containers:
             (folder / name).write_text(text)
 
     def names(self) -> list[str]:
-        """The containers with Gantry's own programs."""
-        return [each["name"] for pod in self._pods for each in _containers(pod) if _is_own(each)]
+        """All containers."""
+        return [each["name"] for pod in self._pods for each in _containers(pod)]
 
     def place(self, name: str, address: str) -> None:
         """Let the name and port of a pod, or a whole argument, be an address of this machine."""
         self._addresses[name] = address
 
-    def start(self, name: str, replica: int = 0, **environ: str) -> subprocess.Popen[bytes]:
-        """Start the program of a container, in the pod of a replica."""
-        pod, container = next(
-            (pod, each) for pod in self._pods for each in _containers(pod) if each["name"] == name
-        )
+    def start(
+        self, name: str, replica: int = 0, arguments: Sequence[str] = (), **environ: str
+    ) -> subprocess.Popen[bytes]:
+        """Start the program of a container, in the pod of a replica, with further arguments."""
+        pod, container = self._find(name)
         command = [self._adjusted(part, pod, name, replica) for part in container["command"]]
-        assert command[0] == "python"
         log = f"{name}-{replica}.log" if replica else f"{name}.log"
         with (self._folder / log).open("wb") as output:
             return subprocess.Popen(
-                [sys.executable, "-u", *command[1:]],
+                [*_program(command[0]), *command[1:], *arguments],
                 cwd=ROOT,
                 env={
                     **clean_environment(),
@@ -79,11 +80,27 @@ class Containers:
                 stderr=subprocess.STDOUT,
             )
 
+    def are_passed(self, name: str, ports: Mapping[int, int]) -> bool:
+        """Whether all probes of a container pass; `ports` are this machine's by the container's.
+
+        Containers that end by themselves have none.
+        """
+        _, container = self._find(name)
+        kinds = [kind for kind in probes.KINDS if kind in container]
+        assert set(kinds) >= {"livenessProbe", "readinessProbe"}, f"{name} has no probes"
+        return all(probes.passes(container, kind, ports) for kind in kinds)
+
     def printed(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def logs(self) -> list[Path]:
         return sorted(self._folder.glob("*.log"))
+
+    def _find(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The pod and the container of a name."""
+        return next(
+            (pod, each) for pod in self._pods for each in _containers(pod) if each["name"] == name
+        )
 
     def _environment(
         self, pod: dict[str, Any], container: dict[str, Any], replica: int
@@ -105,8 +122,9 @@ class Containers:
         if text in self._addresses:
             return self._addresses[text]
         volumes = {each["name"]: each for each in pod["volumes"]}
-        conf = volumes["conf"]["configMap"]["name"]
-        text = text.replace("/etc/gantry/conf", str(self._folder / "conf" / conf))
+        if "conf" in volumes:
+            conf = volumes["conf"]["configMap"]["name"]
+            text = text.replace("/etc/gantry/conf", str(self._folder / "conf" / conf))
         owner = "console" if container in {"setup", "worker", "scheduler"} else container
         data = self._folder / "data" / (f"{owner}-{replica}" if replica else owner)
         data.mkdir(parents=True, exist_ok=True)
@@ -120,8 +138,12 @@ def _containers(pod: dict[str, Any]) -> list[dict[str, Any]]:
     return [*pod.get("initContainers", []), *pod["containers"]]
 
 
-def _is_own(container: dict[str, Any]) -> bool:
-    return bool(container["image"].startswith("gantry:"))
+def _program(name: str) -> list[str]:
+    """The program of this machine for the first word of a command."""
+    if name == "python":
+        return [sys.executable, "-u"]
+    assert name == "valkey-server"
+    return [str(find_server())]
 
 
 def answers(url: str) -> bool:

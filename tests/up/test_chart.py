@@ -1,6 +1,5 @@
 """The Helm chart: strict validation, the plain manifests, and every container's command line."""
 
-import json
 import re
 import subprocess
 import sys
@@ -11,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from console.launcher.redis import find_server
+from tests.support import postgres
 from tests.support.cluster import ROOT, free_broker_port
 from tests.support.processes import stop_program
-from tests.up.containers import Containers, answers, wait_for
+from tests.up import probes
+from tests.up.chart_report import PYTHON, chart_report
+from tests.up.containers import Containers, wait_for
 
-PYTHON = ROOT / "build" / "charts" / "bin" / "python"
-REPORT_DEADLINE_S = 300.0
 READY_DEADLINE_S = 120.0
 NAME = "ROCKETMQ_BROKER_NAME"
 
@@ -31,16 +30,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def report() -> Any:
-    done = subprocess.run(
-        [PYTHON, "tools/charts.py"],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=REPORT_DEADLINE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return chart_report()
 
 
 def test_helm_finds_no_fault(report: Any) -> None:
@@ -50,6 +40,11 @@ def test_helm_finds_no_fault(report: Any) -> None:
 def test_every_object_is_valid_in_the_three_newest_versions(report: Any) -> None:
     assert report["problems"] == []
     assert len(report["control"]) == 3, "the validation accepts an unknown field"
+    validated, known = report["versions"]
+    assert validated == sorted(set(known), key=lambda text: [*map(int, text.split("."))])[-3:]
+    page = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    numbers = [version.removesuffix(".0") for version in validated]
+    assert "Kubernetes {}, {} and {},".format(*numbers) in page
 
 
 def test_values_that_cannot_work_are_refused_with_the_reason(report: Any) -> None:
@@ -106,14 +101,14 @@ def running(report: Any, tmp_path: Path) -> Iterator[tuple[Containers, Callable[
     objects = report["objects"]["elected"] + [
         each
         for each in report["objects"]["console"]
-        if each["metadata"]["name"].startswith("gantry-console")
+        if each["metadata"]["name"].startswith(("gantry-console", "gantry-redis"))
     ]
     secrets = {"secret-key": "not-a-secret-of-anybody", "admin-password": "correct horse"}
     containers = Containers(objects, tmp_path, secrets)
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(name: str, replica: int = 0, **environ: str) -> subprocess.Popen[bytes]:
-        started.append(containers.start(name, replica, **environ))
+    def start(name: str, replica: int = 0, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(containers.start(name, replica, **options))
         return started[-1]
 
     try:
@@ -125,20 +120,20 @@ def running(report: Any, tmp_path: Path) -> Iterator[tuple[Containers, Callable[
 
 
 def test_every_container_becomes_ready(
-    running: tuple[Containers, Callable[..., Any]], tmp_path: Path
+    running: tuple[Containers, Callable[..., Any]],
 ) -> None:
     containers, start = running
-    expected = {"namesrv", "broker", "controller", "setup", "console", "worker", "scheduler"}
-    assert set(containers.names()) == expected
+    servers = {"namesrv", "broker", "controller", "redis"}
+    assert set(containers.names()) == servers | {"setup", "console", "worker", "scheduler"}
     namesrv, controller, raft = free_broker_port(), free_broker_port(), free_broker_port()
     containers.place("gantry-namesrv-0.gantry-namesrv:9876", f"127.0.0.1:{namesrv}")
     containers.place("gantry-controller-0.gantry-controller:9878", f"127.0.0.1:{controller}")
     containers.place("gantry-controller-0.gantry-controller:9879", f"127.0.0.1:{raft}")
     side = {name: free_broker_port() for name in ("namesrv", "controller")}
     start("namesrv", ROCKETMQ_LISTEN_PORT=str(namesrv), ROCKETMQ_HTTP_PORT=str(side["namesrv"]))
-    wait_for(partial(answers, f"http://127.0.0.1:{side['namesrv']}/readyz"), containers.logs)
+    until_ready(containers, "namesrv", {5558: side["namesrv"]})
     start("controller", ROCKETMQ_HTTP_PORT=str(side["controller"]))
-    wait_for(partial(answers, f"http://127.0.0.1:{side['controller']}/readyz"), containers.logs)
+    until_ready(containers, "controller", {5560: side["controller"]})
     listening = [free_broker_port(), free_broker_port()]
     for replica, port in enumerate(listening):
         http = free_broker_port()
@@ -149,11 +144,16 @@ def test_every_container_becomes_ready(
             ROCKETMQ_HA_LISTEN_PORT=str(port + 1),
             ROCKETMQ_HTTP_PORT=str(http),
         )
-        wait_for(partial(answers, f"http://127.0.0.1:{http}/readyz"), containers.logs)
+        until_ready(containers, "broker", {5559: http})
     # The controller has elected one of them, and the name server knows both.
     addresses = {f"127.0.0.1:{port}" for port in listening}
     wait_for(lambda: registered(namesrv) == addresses, containers.logs)
-    start_console(containers, start, tmp_path)
+    start_console(containers, start)
+
+
+def until_ready(containers: Containers, name: str, ports: dict[int, int]) -> None:
+    """Wait until all probes of the container pass, at ports of this machine."""
+    wait_for(partial(containers.are_passed, name, ports), containers.logs)
 
 
 def registered(namesrv: int) -> set[str]:
@@ -170,23 +170,31 @@ def registered(namesrv: int) -> set[str]:
     return set(re.findall(r"127\.0\.0\.1:\d+", done.stdout))
 
 
-def start_console(containers: Containers, start: Callable[..., Any], folder: Path) -> None:
-    valkey = find_server()
-    assert valkey is not None
-    redis, page = free_broker_port(), free_broker_port()
-    containers.place("gantry-redis:6379", f"127.0.0.1:{redis}")
-    containers.place("8082", str(page))
-    server = subprocess.Popen(
-        [valkey, "--port", str(redis), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)],
-        stdout=subprocess.DEVNULL,
+def start_console(containers: Containers, start: Callable[..., Any]) -> None:
+    ports = {port: free_broker_port() for port in (6379, 8082, 8083, 8084)}
+    containers.place("gantry-redis:6379", f"127.0.0.1:{ports[6379]}")
+    for port in (8082, 8083, 8084):
+        containers.place(str(port), str(ports[port]))
+    start("redis", arguments=("--port", str(ports[6379])))
+    until_ready(containers, "redis", ports)
+    assert start("setup").wait(READY_DEADLINE_S) == 0, containers.printed("setup")
+    jobs = [start("worker"), start("scheduler")]
+    start("console")
+    for name in ("worker", "scheduler", "console"):
+        until_ready(containers, name, ports)
+    assert [stop_program(each) for each in reversed(jobs)] == [0, 0]
+
+
+@pytest.mark.skipif(postgres.why_not() is not None, reason=f"{postgres.why_not()}")
+def test_probes_of_postgresql_pass_with_the_server(report: Any) -> None:
+    container = next(
+        each["spec"]["template"]["spec"]["containers"][0]
+        for each in report["objects"]["full"]
+        if each["kind"] == "StatefulSet" and each["metadata"]["name"] == "gantry-postgresql"
     )
-    try:
-        assert start("setup").wait(READY_DEADLINE_S) == 0, containers.printed("setup")
-        worker, scheduler = start("worker"), start("scheduler")
-        start("console")
-        wait_for(partial(answers, f"http://127.0.0.1:{page}/livez"), containers.logs)
-        wait_for(lambda: "ready." in containers.printed("worker"), containers.logs)
-        wait_for(lambda: "beat: Starting" in containers.printed("scheduler"), containers.logs)
-        assert [stop_program(each) for each in (scheduler, worker)] == [0, 0]
-    finally:
-        stop_program(server)
+    kinds = [kind for kind in probes.KINDS if kind in container]
+    assert kinds == ["livenessProbe", "readinessProbe"]
+    with postgres.PostgreSql() as server:
+        at = {"PGHOST": "127.0.0.1", "PGPORT": str(server.port)}
+        assert [probes.passes(container, kind, {}, **at) for kind in kinds] == [True, True]
+    assert [probes.passes(container, kind, {}, **at) for kind in kinds] == [False, False]

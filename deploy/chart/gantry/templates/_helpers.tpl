@@ -121,6 +121,23 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
+{{/* Side port of worker and scheduler: a port of its own for each container of the pod; call with a name. */}}
+{{- define "gantry.jobProbes" -}}
+startupProbe:
+  httpGet: {path: /livez, port: {{ . }}}
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /livez, port: {{ . }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: {{ . }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end }}
+
 {{- define "gantry.mounts" -}}
 - {name: data, mountPath: /var/lib/gantry}
 - {name: tmp, mountPath: /tmp}

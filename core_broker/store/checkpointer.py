@@ -2,7 +2,8 @@
 
 Every `flushIntervalConsumeQueue` the queue files with enough new units are synced. Every
 `flushConsumeQueueThoroughInterval`, and after LOG_BYTES_MAX of new log at the latest, all queue
-files, the key index and the index of DLedger entries are synced: a thorough flush. The checkpoints
+files, the key index and the index of DLedger entries are synced: a thorough flush. Of the key index
+the slots are left out when the interval is not over. The checkpoints
 then advance to the state at the start of the flush. The order is commit log, queues and indexes,
 checkpoints, so that a checkpoint never covers unsynced data. A store may have tens of thousands of
 queues, so each tick writes the units of a few queues; units that arrive meanwhile are flushed
@@ -50,6 +51,7 @@ class _Collection:
     last_record: int
     store_timestamp: int
     queues: Sequence[ConsumeQueue]
+    with_slots: bool
     done: int = 0
     ranges: QueueRanges = field(default_factory=dict)
 
@@ -88,8 +90,11 @@ class Checkpointer:
         self._collecting: _Collection | None = None
         self._last_pass_ms = 0
         self._last_thorough_ms = 0
+        self._last_slots_ms = 0
         self._last_offset = 0
         self._is_requested = False
+        #: True after a thorough flush without the slots of the index.
+        self._has_old_slots = False
 
     def request(self) -> None:
         """Advance the checkpoints with the next tick, so that a restart cannot undo a removal."""
@@ -108,14 +113,19 @@ class Checkpointer:
         if self._is_running or now_ms - self._last_pass_ms < config.flush_interval_consume_queue:
             return
         self._last_pass_ms = now_ms
+        interval_ms = config.flush_consume_queue_thorough_interval
         is_thorough = (
-            now_ms - self._last_thorough_ms >= config.flush_consume_queue_thorough_interval
+            now_ms - self._last_thorough_ms >= interval_ms
             or self._log.written - self._last_offset >= LOG_BYTES_MAX
         )
-        if self._is_requested or (is_thorough and self._log.written > self._last_offset):
+        with_slots = self._is_requested or now_ms - self._last_slots_ms >= interval_ms
+        is_new = self._log.written > self._last_offset
+        if self._is_requested or (is_thorough and is_new) or (with_slots and self._has_old_slots):
             self._last_thorough_ms = now_ms
+            if with_slots:
+                self._last_slots_ms = now_ms
             self._is_requested = False
-            self._collecting = self._begin(store_timestamp)
+            self._collecting = self._begin(store_timestamp, with_slots=with_slots)
             self._go_on(self._collecting)
         else:
             least = config.flush_consume_queue_least_pages * PAGE_BYTES
@@ -162,7 +172,7 @@ class Checkpointer:
 
         For start and stop, without traffic and with the log flushed. Raises OSError.
         """
-        collection = self._begin(store_timestamp)
+        collection = self._begin(store_timestamp, with_slots=True)
         self._collect(collection, sys.maxsize, sys.maxsize)
         taken = self._take(collection)
         try:
@@ -185,10 +195,15 @@ class Checkpointer:
             self.request()
             health.set_lag(str(error))
 
-    def _begin(self, store_timestamp: int) -> _Collection:
+    def _begin(self, store_timestamp: int, *, with_slots: bool) -> _Collection:
         log = self._log
         return _Collection(
-            log.written, log.min_offset, log.last_record, store_timestamp, list(self._queues)
+            log.written,
+            log.min_offset,
+            log.last_record,
+            store_timestamp,
+            list(self._queues),
+            with_slots,
         )
 
     def _collect(self, collection: _Collection, writes: int, queues: int) -> bool:
@@ -204,7 +219,8 @@ class Checkpointer:
         return collection.done == len(collection.queues)
 
     def _take(self, collection: _Collection) -> _Pass:
-        index = self._index.take_flushes()
+        index = self._index.take_flushes(with_slots=collection.with_slots)
+        self._has_old_slots = bool(index) and not collection.with_slots
         stored_at, entries = collection.store_timestamp, self._log.entries
         return _Pass(
             self._queues.take_dirty(),
@@ -241,6 +257,7 @@ class Checkpointer:
         if error is None:
             self._last_offset = taken.dispatch.offset_physical
         else:
+            self._has_old_slots = bool(taken.index)
             self._queues.mark_dirty(taken.queue_paths)
             if self._log.entries is not None:
                 self._log.entries.mark_dirty(taken.entry_paths)

@@ -21,15 +21,15 @@ from core_broker.store.key_search import ChainStart
 
 try:
     from core_broker.kernel.index_items import add_items
-    from core_broker.kernel.swapping import swapped
+    from core_broker.kernel.swapping import swap_into
 except ImportError:
-    add_items, swapped = plain_add_items, None
+    add_items, swap_into = plain_add_items, None
 
 #: Size of the items in memory that triggers a write, bytes.
 TAIL_BYTES_MAX = 3200 * ITEM.size
 #: Maximum number of changed blocks of slots per write. Without the kernel, byte-swapping holds the
 #: GIL, so the blocks of one write are few.
-BLOCKS_PER_WRITE = 64 if swapped is None else 1024
+BLOCKS_PER_WRITE = 64 if swap_into is None else 1024
 _CHUNK_ITEMS = 3200
 #: Blocks of slots in the file's byte order, each run with the number of its first block.
 SlotCopies = list[tuple[int, memoryview]]
@@ -175,8 +175,9 @@ class IndexFile:
         return copies
 
     def write_slots(self, copies: SlotCopies) -> None:
-        """Write copied blocks; may run off the loop."""
-        for first, data in copies:
+        """Write copied blocks, and remove them from the list; may run off the loop."""
+        while copies:
+            first, data = copies.pop()
             self.file.pwrite(data, self.layout.slot_at(first * SLOTS_PER_BLOCK))
 
     def header(self) -> bytes:
@@ -253,14 +254,23 @@ def _empty_slots(count: int) -> memoryview:
 
 
 def _swapped(slots: memoryview) -> memoryview:
-    """Copy slots, byte-swapped between the machine's and the file's byte order."""
-    if swapped is not None:
-        return memoryview(swapped(slots))
-    copy = array("i")
-    copy.frombytes(slots.cast("B"))
+    """Copy slots, byte-swapped between the machine's and the file's byte order.
+
+    The copy of a whole table is large. Its memory is mapped, so that the operating system has it
+    back at once; malloc would keep it.
+    """
+    if not slots:
+        return memoryview(b"")
+    copy = memoryview(mmap.mmap(-1, slots.nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    if swap_into is not None:
+        swap_into(copy, slots)
+        return copy
+    numbers = array("i")
+    numbers.frombytes(slots.cast("B"))
     if sys.byteorder == "little":
-        copy.byteswap()
-    return memoryview(copy).cast("B")
+        numbers.byteswap()
+    copy[:] = memoryview(numbers).cast("B")
+    return copy
 
 
 def _take_back(copies: SlotCopies, before: dict[int, bytes]) -> None:

@@ -40,7 +40,6 @@ class IndexFlush:
         if not self._copies:
             self.prepare()
         self.file.write_slots(self._copies)
-        self._copies.clear()
         self.file.file.pwrite(self.header, 0)
         self.file.file.sync()
 
@@ -131,8 +130,13 @@ class KeyIndex:
 
     # -- flush --
 
-    def take_flushes(self) -> list[IndexFlush]:
-        """Write the items; return the flushes for an I/O thread. `flushed` must follow."""
+    def take_flushes(self, *, with_slots: bool = True) -> list[IndexFlush]:
+        """Write the items; return the flushes for an I/O thread. `flushed` must follow.
+
+        Without `with_slots` the slots of the newest file stay as they are on the disk until it is
+        full or until a later flush: new keys change the whole table, 20 MB, and after a crash the
+        slots are rebuilt from the items anyway.
+        """
         if self._all:
             self._all[-1].write_tail()
         self._is_flushing = True
@@ -143,7 +147,9 @@ class KeyIndex:
         self._filled.clear()
         if self._all:
             newest = self._all[-1]
-            blocks = newest.take_changed_blocks()
+            # A full file must have its slots: a crash may come after the next file is begun.
+            is_whole = with_slots or newest.is_full
+            blocks = newest.take_changed_blocks() if is_whole else []
             flushes.append(IndexFlush(newest, newest.header(), blocks, is_last=False))
         return flushes
 

@@ -7,8 +7,9 @@ import pytest
 
 from core_broker.store.checkpoint import load_checkpoint, load_dispatch_checkpoint
 from core_broker.store.consume_queue import MAKING_COST
+from core_broker.store.index_layout import HEADER, SLOT
 from core_broker.store.simulated_files import SimulatedFiles
-from tests.support.stores import Bench, message
+from tests.support.stores import Bench, message, query
 
 ROOT = Path("/store")
 
@@ -62,6 +63,42 @@ def test_it_moves_early_when_much_was_written(
     bench.put_many(9, first=10)
     bench.tick()
     assert known(files) == bench.store.max_offset_physical
+    bench.store.close()
+
+
+def slots_on_disk(files: SimulatedFiles, slot_count: int) -> int:
+    """The number of used slots in the file of the only index file."""
+    (name,) = files.names(ROOT / "index")
+    data = files.open(ROOT / "index" / name).pread(slot_count * SLOT.size, HEADER.size)
+    return sum(map(bool, (number for (number,) in SLOT.iter_unpack(data))))
+
+
+def test_the_slots_of_the_index_wait_for_the_interval_and_are_rebuilt_after_a_crash(
+    files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core_broker.store.checkpointer.LOG_BYTES_MAX", 1)
+    sizes = {"max_hash_slot_num": 1000, "max_index_num": 500}
+    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
+    bench.put_many(5)
+    bench.tick()
+    begun = slots_on_disk(files, 1000)
+    assert begun > 0
+    bench.put_many(20, first=5)
+    bench.tick()
+    assert known(files) == bench.store.max_offset_physical
+    assert slots_on_disk(files, 1000) == begun
+    files.power_cut()
+    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
+    assert slots_on_disk(files, 1000) > begun
+    for number in range(25):
+        found = query(bench.store, f"order-{number}").records
+        assert len(found) == 1
+    for first in (25, 45):
+        bench.put_many(20, first=first)
+        bench.tick()
+    before = slots_on_disk(files, 1000)
+    bench.tick(60_000)  # without a new message
+    assert slots_on_disk(files, 1000) > before
     bench.store.close()
 
 

@@ -37,8 +37,8 @@ def find(
     return search.offsets
 
 
-def flush(index: KeyIndex) -> None:
-    flushes = index.take_flushes()
+def flush(index: KeyIndex, *, with_slots: bool = True) -> None:
+    flushes = index.take_flushes(with_slots=with_slots)
     for each in flushes:
         each.run()
     index.flushed(flushes, is_done=True)
@@ -194,6 +194,21 @@ def test_a_flush_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> N
     flush(index)
     header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
     assert header_and_slots[4:] == (3, 6, 0, 4, 2, 5, *[0] * 12)
+
+
+def test_a_flush_without_slots_writes_those_of_a_full_file_only(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add(entries([(1, 100, T0), (2, 200, T0)]))
+    flush(index, with_slots=False)
+    (path,) = tmp_path.iterdir()
+    header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
+    assert header_and_slots[4:] == (2, 3, *[0] * 16)
+    index.add(entries((number, 1000 + number, T0) for number in range(17)))
+    flush(index, with_slots=False)
+    header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
+    assert header_and_slots[5] == 20
+    assert 0 not in header_and_slots[6:]
+    index.close()
 
 
 def test_no_file_is_removed_under_a_flush(tmp_path: Path) -> None:

@@ -232,8 +232,11 @@ def running_namesrv(folder: Path) -> Iterator[tuple[Measured, str]]:
 
 
 def _start(module: str, conf: Path) -> Measured:
+    # An installed program has its bytecode; a changed source tree gets it with the first start.
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("ROCKETMQ_")
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("ROCKETMQ_") and name != "PYTHONDONTWRITEBYTECODE"
     }
     log = conf.with_suffix(".log")
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Limits of protocol and store that several packages share, each defined once.
+"""Limits of protocol and store, and ports, that several packages share, each defined once.
 
 The compiled kernel has its own copies; tests/unit/kernel/test_layouts.py compares them.
 """
@@ -24,6 +24,9 @@ PROPERTIES_BYTES_MAX: Final = 32_767
 DECOMPRESSED_BYTES_MAX: Final = 64 * 1024 * 1024
 #: Highest TCP port.
 PORT_MAX: Final = 65_535
+#: Default TCP ports of the HTTP side listeners; Apache's rocketmq-exporter listens on 5557.
+BROKER_HTTP_PORT: Final = 5559
+NAMESRV_HTTP_PORT: Final = 5558
 #: Bytes of the commit log in one replication packet. A Java slave keeps the packet with its header
 #: of 12 bytes in a buffer of 4 MiB; a larger packet would never be complete.
 REPLICATED_BYTES_MAX: Final = 4 * 1024 * 1024 - 12

@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.errors import CannotListen
 from core_broker.monitoring.metrics import (
     Family,
@@ -26,6 +25,9 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Dispatch, Limits
 from core_broker.remoting.server import RemotingServer
 from core_broker.remoting.tls_server import ServerTls
+
+if TYPE_CHECKING:
+    from core_broker.config import ControllerConfig, NamesrvConfig
 
 #: Raises the refusal of a request.
 Admit = Callable[[Connection, RemotingCommand], None]
@@ -47,7 +49,7 @@ class Service:
 
     def __init__(
         self,
-        config: NamesrvConfig | ControllerConfig,
+        config: "NamesrvConfig | ControllerConfig",
         name: str,
         on_close: Callable[[Connection], None],
         refusal: Callable[[str], str] = lambda host: "",

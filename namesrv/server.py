@@ -4,22 +4,23 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from core_broker.auth.server_access import server_access
 from core_broker.config import NamesrvConfig
-from core_broker.controller.server import Controller
 from core_broker.monitoring.metrics import Family
 from core_broker.monitoring.readiness import Readiness
 from core_broker.monitoring.side_port import SidePort
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.settings_owner import SettingsOwner
 from core_broker.service import Service, monotonic_ms
-from namesrv.demands import demands_of
 from namesrv.kv import load_key_values
 from namesrv.route_processor import RouteProcessor
 from namesrv.routes import RouteTable
 from namesrv.settings_processor import SettingsProcessor
+
+if TYPE_CHECKING:
+    from core_broker.auth.server_access import ServerAccess
+    from core_broker.controller.server import Controller
 
 log = logging.getLogger(__name__)
 
@@ -44,22 +45,22 @@ class NameServer:
         routes = RouteProcessor(self.routes, key_values, lambda: self._owner.config, monotonic_ms)
         self._service = Service(config, "namesrv", on_close=self._lost)
         self._service.handlers = {**routes.handlers, **self._settings.handlers}
-        self._access = server_access(
-            config,
-            Path(config.kv_config_path).parent,
-            "kvConfigPath",
-            demands_of,
-            config.broker_cluster_name,
-        )
+        self._access = _access_control(config)
         if self._access is not None:
             self._service.handlers |= self._access.handlers
             self._service.admit = self._access.admit
         #: The controller in this name server; None without enableControllerInNamesrv.
         self.controller: Controller | None = None
         if config.enable_controller_in_namesrv:
-            self.controller = Controller(config, self._owner, self._service.admit)
+            self.controller = self._new_controller(config)
             self.readiness.check("controller", self.controller.leader_problem)
         self._scan: asyncio.Task[None] | None = None
+
+    def _new_controller(self, config: NamesrvConfig) -> "Controller":
+        # Only a name server with a controller imports Raft and the store.
+        from core_broker.controller.server import Controller
+
+        return Controller(config, self._owner, self._service.admit)
 
     @property
     def config(self) -> NamesrvConfig:
@@ -167,3 +168,15 @@ class NameServer:
             yield from self._access.families()
         if self.controller is not None:
             yield from self.controller.families()
+
+
+def _access_control(config: NamesrvConfig) -> "ServerAccess | None":
+    """Return the access control, None without authenticationEnabled. Raises SettingsError."""
+    if not (config.authentication_enabled or config.authorization_enabled):
+        return None
+    # Only a name server with access control imports users and rules.
+    from core_broker.auth.server_access import server_access
+    from namesrv.demands import demands_of
+
+    folder = Path(config.kv_config_path).parent
+    return server_access(config, folder, "kvConfigPath", demands_of, config.broker_cluster_name)

@@ -14,14 +14,9 @@ from core_broker.auth.back_off import BackOff
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate, Observer
 from core_broker.auth.refusals import RefusalLog
-from core_broker.auth.users_file import (
-    USERS_FILE,
-    UsersFile,
-    check_switches,
-    codes_of,
-    setting_problem,
-)
-from core_broker.auth.users_processor import user_handlers
+from core_broker.auth.server_settings import check_switches, codes_of, setting_problem
+from core_broker.auth.user_handlers import user_handlers
+from core_broker.auth.users_file import USERS_FILE, UsersFile
 from core_broker.config import AccessSettings
 from core_broker.monitoring.metrics import Family
 from core_broker.remoting.command import RemotingCommand

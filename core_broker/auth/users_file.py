@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
@@ -17,16 +16,15 @@ from core_broker.auth.acl2.rules import RuleSettings
 from core_broker.auth.acl2.stored import PasswordCipher, decode, encode, is_encrypted
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
+from core_broker.auth.server_settings import parsed, server_credentials
 from core_broker.config import AccessSettings, encryption_keys
 from core_broker.durable_files import replace_file
-from core_broker.errors import ProtocolError, SettingProblem, SettingsError, StoreCorrupt
+from core_broker.errors import ProtocolError, StoreCorrupt
 from core_broker.remoting.saved_file import SavedFile
 
 log = logging.getLogger(__name__)
 
 USERS_FILE = "auth.json"
-
-T = TypeVar("T", bound=msgspec.Struct)
 
 _write = partial(replace_file, is_private=True)
 
@@ -89,65 +87,15 @@ def _cipher(config: AccessSettings) -> PasswordCipher | None:
     return KeyedCipher(keys)
 
 
-def check_switches(config: AccessSettings) -> None:
-    """Raise SettingsError for authorization without authentication.
-
-    RocketMQ then believes every name that a request claims.
-    """
-    if config.authorization_enabled and not config.authentication_enabled:
-        raise setting_problem(
-            "authorizationEnabled", "true", "authenticationEnabled=true beside it"
-        )
-
-
-def codes_of(key: str, text: str) -> frozenset[int]:
-    """Return the request codes of a white list; raises SettingsError."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise setting_problem(key, text, "request codes separated by commas")
-    return frozenset(map(int, parts))
-
-
 class _Init(msgspec.Struct):
     username: str
     password: str
 
 
-class _Inner(msgspec.Struct, rename="camel"):
-    access_key: str
-    secret_key: str
-
-
 def _first_users(config: AccessSettings) -> Iterator[tuple[str, str]]:
     """Yield name and password of the super users that the settings name."""
     if text := config.init_authentication_user:
-        user = _parsed(_Init, "initAuthenticationUser", text, '{"username":"…","password":"…"}')
+        user = parsed(_Init, "initAuthenticationUser", text, '{"username":"…","password":"…"}')
         yield user.username, user.password
     if inner := server_credentials(config):
         yield inner
-
-
-def server_credentials(config: AccessSettings) -> tuple[str, str] | None:
-    """Return access key and secret key of the server's own requests. Raises SettingsError."""
-    text = config.inner_client_authentication_credentials
-    if not text:
-        return None
-    key = "innerClientAuthenticationCredentials"
-    inner = _parsed(_Inner, key, text, '{"accessKey":"…","secretKey":"…"}')
-    return inner.access_key, inner.secret_key
-
-
-def _parsed(kind: type[T], key: str, text: str, form: str) -> T:
-    try:
-        value = msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError:
-        value = None
-    if value is None or not all(msgspec.structs.astuple(value)):
-        # The value has a password, so no message quotes it.
-        raise setting_problem(key, "***", f"JSON of the form {form}")
-    return value
-
-
-def setting_problem(key: str, value: str, expected: str) -> SettingsError:
-    """Return the error about one setting."""
-    return SettingsError([SettingProblem(key, f"expected {expected}", value)])

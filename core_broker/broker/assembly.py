@@ -6,27 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core_broker.auth.users_file import UsersFile, server_credentials
+from core_broker.auth.server_settings import server_credentials
 from core_broker.broker.access_control import AccessControl, access_control
-from core_broker.broker.broker_identity import BrokerIdentity
-from core_broker.broker.controllers import Controllers
-from core_broker.broker.dledger_roles import DLedgerParts, DLedgerRoles
 from core_broker.broker.jobs import Jobs
 from core_broker.broker.registration import Registration
-from core_broker.broker.replica_manager import ReplicaManager
-from core_broker.broker.role_changes import RoleChanges, RoleParts
-from core_broker.broker.role_steps import StepParts
 from core_broker.broker.saving import Encoder, TableSaver
 from core_broker.broker.truncation import finish_truncation
-from core_broker.broker.users_file import users_file
 from core_broker.config import BrokerConfig
 from core_broker.dledger.folder_check import check_folder
 from core_broker.fastpath import has_kernel
 from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
 from core_broker.ha.newest_offsets import NewestOffsets
-from core_broker.ha.slave import Slave
-from core_broker.ha.switch_replication import SwitchReplication
 from core_broker.processors.context import BrokerContext, ConfigTable
 from core_broker.processors.delay_delivery import DelayDelivery
 from core_broker.processors.table import RequestTable
@@ -50,8 +41,13 @@ from core_broker.state.topics import TopicTable, system_topics
 from core_broker.store import MessageStore
 from core_broker.store.io_threads import IoThread
 
+# A start imports access control, elected roles and copying only where the settings need them.
 if TYPE_CHECKING:
+    from core_broker.auth.users_file import UsersFile
+    from core_broker.broker.dledger_roles import DLedgerRoles
+    from core_broker.broker.replica_manager import ReplicaManager
     from core_broker.fastpath.compiled import CompiledFastPath
+    from core_broker.ha.slave import Slave
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +70,17 @@ class Parts:
     saver: TableSaver
     executor: IoThread
     #: None on a master, and under controllers.
-    fixed_slave: Slave | None
+    fixed_slave: "Slave | None"
     #: None without controllers.
-    manager: ReplicaManager | None
+    manager: "ReplicaManager | None"
     #: None without a DLedger commit log.
-    dledger: DLedgerRoles | None
+    dledger: "DLedgerRoles | None"
     #: None without access control.
     access: AccessControl | None
-    users: UsersFile | None
+    users: "UsersFile | None"
 
     @property
-    def slave(self) -> Slave | None:
+    def slave(self) -> "Slave | None":
         """The part that copies the log of a master; None while this broker is no slave."""
         return self.fixed_slave if self.manager is None else self.manager.roles.follower
 
@@ -172,10 +168,17 @@ def _replica_manager(
     services: tuple[RequestTable, Registration, DelayDelivery, TransactionChecks, TableSaver],
     tls: ClientTls | None,
     hooks: list[RpcHook],
-) -> ReplicaManager | None:
+) -> "ReplicaManager | None":
     """Make the part that follows the controllers; None without them."""
-    if not isinstance(replication, SwitchReplication):
+    if not ctx.config.enable_controller_mode:
         return None
+    from core_broker.broker.broker_identity import BrokerIdentity
+    from core_broker.broker.controllers import Controllers
+    from core_broker.broker.replica_manager import ReplicaManager
+    from core_broker.broker.role_changes import RoleChanges, RoleParts
+    from core_broker.ha.switch_replication import SwitchReplication
+
+    assert isinstance(replication, SwitchReplication)
     roles = RoleChanges(RoleParts(ctx, replication, *services, tls, hooks))
     controllers = Controllers(lambda: ctx.config, tls, hooks)
     return ReplicaManager(ctx, controllers, BrokerIdentity(ctx.config), roles, replication)
@@ -186,7 +189,7 @@ def _dledger_roles(
     services: tuple[RequestTable, Registration, DelayDelivery, TransactionChecks, TableSaver],
     tls: ClientTls | None,
     hooks: list[RpcHook],
-) -> DLedgerRoles | None:
+) -> "DLedgerRoles | None":
     """Make the member of a DLedger group and its roles; None without a DLedger commit log.
 
     Raises SettingsError for wrong peers, and for settings that would hide messages of the store.
@@ -194,15 +197,22 @@ def _dledger_roles(
     check_folder(ctx.config)
     if not ctx.config.enable_d_leger_commit_log:
         return None
+    from core_broker.broker.dledger_roles import DLedgerParts, DLedgerRoles
+    from core_broker.broker.role_steps import StepParts
+
     requests, registration, delays, checks, saver = services
     steps = StepParts(ctx, requests, registration, delays, checks)
     return DLedgerRoles(DLedgerParts(steps, saver, tls, hooks))
 
 
-def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> UsersFile | None:
+def _administered_files(ctx: BrokerContext, settings_file: Path | None) -> "UsersFile | None":
     """Give the context the files that requests change; return the users' file."""
     if settings_file is not None:
         ctx.settings_file = SavedFile(settings_file, ctx.settings_text, write_config)
+    if not (ctx.config.authentication_enabled or ctx.config.authorization_enabled):
+        return None
+    from core_broker.broker.users_file import users_file
+
     users = users_file(ctx.config, ctx.gate)
     if users is not None:
         ctx.users, ctx.users_file = users.owner, users.file
@@ -215,10 +225,12 @@ def _slave(
     registration: Registration,
     tls: ClientTls | None,
     hooks: list[RpcHook],
-) -> Slave | None:
+) -> "Slave | None":
     """Make the part that replicates from a fixed master; None on a master."""
     if not ctx.is_slave or ctx.config.has_elected_role:
         return None
+    from core_broker.ha.slave import Slave
+
     slave = Slave(ctx, requests.pulls.wake, tls, hooks)
     registration.master_found = slave.found_master
     return slave
@@ -296,6 +308,8 @@ def broker_server(
 def _replication(ctx: BrokerContext) -> ReplicationMaster | None:
     """Make the master's side of replication."""
     if ctx.config.enable_controller_mode:
+        from core_broker.ha.switch_replication import SwitchReplication
+
         return SwitchReplication(ctx.store, lambda: ctx.config)
     if ctx.config.broker_role == "SLAVE":
         return None

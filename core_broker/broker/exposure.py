@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from core_broker.broker.access_control import AccessControl
 from core_broker.fastpath import has_kernel
-from core_broker.ha.slave import Slave
 from core_broker.monitoring.metrics import (
     Family,
     Metrics,
@@ -25,6 +24,7 @@ from core_broker.state import statistics as names
 
 if TYPE_CHECKING:
     from core_broker.fastpath.compiled import CompiledFastPath
+    from core_broker.ha.slave import Slave
 
 Samples = list[tuple[dict[str, str], float]]
 
@@ -39,7 +39,7 @@ class Exposure:
         server: RemotingServer,
         compiled: "CompiledFastPath | None",
         access: AccessControl | None,
-        slave: Callable[[], Slave | None],
+        slave: Callable[[], "Slave | None"],
         replica_set: Callable[[], dict[str, Any] | None],
     ) -> None:
         self._ctx = ctx

@@ -8,13 +8,8 @@ from core_broker.auth.acl2.demands import Mode
 from core_broker.auth.acl2.rules import RuleSettings
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.gate import Gate
-from core_broker.auth.users_file import (
-    USERS_FILE,
-    UsersFile,
-    check_switches,
-    codes_of,
-    setting_problem,
-)
+from core_broker.auth.server_settings import check_switches, codes_of, setting_problem
+from core_broker.auth.users_file import USERS_FILE, UsersFile
 from core_broker.config import BrokerConfig
 
 log = logging.getLogger(__name__)

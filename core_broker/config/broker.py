@@ -21,7 +21,12 @@ from core_broker.config.auth_classes import (
     AuthorizationStrategy,
 )
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.limits import MESSAGE_BYTES_MAX, PORT_MAX, REPLICATED_BYTES_MAX
+from core_broker.limits import (
+    BROKER_HTTP_PORT,
+    MESSAGE_BYTES_MAX,
+    PORT_MAX,
+    REPLICATED_BYTES_MAX,
+)
 
 FlushDiskType = Literal["ASYNC_FLUSH", "SYNC_FLUSH"]
 BrokerRole = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
@@ -33,8 +38,6 @@ STATELESS = "signatures are always checked, and decisions are remembered until t
 PERM_READ_WRITE = 6
 #: Delays of the levels 1 to 18.
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-#: TCP port of the broker's HTTP side listener; Apache's rocketmq-exporter listens on 5557.
-BROKER_HTTP_PORT = 5559
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from core_broker.config.assignments import Assignment
-from core_broker.config.broker import BrokerConfig
-from core_broker.config.controller import ControllerConfig
 from core_broker.config.conversion import typed_values
 from core_broker.config.listings import listing
 from core_broker.config.namesrv import NamesrvConfig
@@ -20,6 +18,11 @@ from core_broker.config.options import parse_options
 from core_broker.config.settings import Settings
 from core_broker.config.sources import from_defaults, from_environment, from_file
 from core_broker.errors import SettingProblem, SettingsError
+
+# A program imports its own settings only.
+if TYPE_CHECKING:
+    from core_broker.config.broker import BrokerConfig
+    from core_broker.config.controller import ControllerConfig
 
 C = TypeVar("C", bound=Settings)
 
@@ -41,11 +44,13 @@ class Loaded(Generic[C]):
 
 def load_broker_config(
     argv: Sequence[str], environ: Mapping[str, str] = os.environ
-) -> Loaded[BrokerConfig]:
+) -> "Loaded[BrokerConfig]":
     """Return the broker's settings; raises SettingsError with every problem found.
 
     `-h` prints the help and raises SystemExit(0), a wrong option SystemExit(2).
     """
+    from core_broker.config.broker import BrokerConfig
+
     loaded = _load(BrokerConfig, argv, environ, program="mqbroker")
     broker_id = loaded.config.broker_id
     if loaded.config.enable_controller_mode:
@@ -82,12 +87,14 @@ def load_namesrv_config(
 
 def load_controller_config(
     argv: Sequence[str], environ: Mapping[str, str] = os.environ
-) -> Loaded[ControllerConfig]:
+) -> "Loaded[ControllerConfig]":
     """Return the controller's settings, under the same contract as `load_broker_config`."""
+    from core_broker.config.controller import ControllerConfig
+
     return _updating_file(_load(ControllerConfig, argv, environ, program="mqcontroller"))
 
 
-F = TypeVar("F", NamesrvConfig, ControllerConfig)
+F = TypeVar("F", NamesrvConfig, "ControllerConfig")
 
 
 def _updating_file(loaded: Loaded[F]) -> Loaded[F]:

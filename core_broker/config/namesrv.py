@@ -9,10 +9,7 @@ from pathlib import Path
 from core_broker.config.access import AccessSettings
 from core_broker.config.controller_keys import ControllerKeys
 from core_broker.config.settings import INT_MAX, computed, key
-from core_broker.limits import PORT_MAX
-
-#: TCP port of the name server's HTTP side listener.
-NAMESRV_HTTP_PORT = 5558
+from core_broker.limits import NAMESRV_HTTP_PORT, PORT_MAX
 
 
 def _below_home(file: str) -> str:

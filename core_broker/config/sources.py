@@ -7,13 +7,11 @@ differs from the default: a file that a broker has written back contains every k
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING
+from functools import cache
 from pathlib import Path
 
 from core_broker.config.assignments import Assignment, Suggestions
-from core_broker.config.broker import BrokerConfig
-from core_broker.config.controller import ControllerConfig
 from core_broker.config.encryption_keys import ENCRYPTION_KEY_VARIABLE
-from core_broker.config.namesrv import NamesrvConfig
 from core_broker.config.property_files import parse_properties
 from core_broker.config.settings import (
     ENVIRONMENT_PREFIX,
@@ -36,7 +34,7 @@ _SECRET_VARIABLES = {plain_name(ENCRYPTION_KEY_VARIABLE.removeprefix(ENVIRONMENT
 def from_defaults(kind: type[Settings], environ: Mapping[str, str]) -> Iterable[Assignment]:
     """Yield the name servers of NAMESRV_ADDR and the home of ROCKETMQ_HOME, as in RocketMQ."""
     home = environ.get("ROCKETMQ_HOME", "")
-    if home and kind is BrokerConfig:
+    if home and "rocketmqHome" not in kind.no_effect_keys():
         yield Assignment("rocketmqHome", home, "environment ROCKETMQ_HOME")
     address = environ.get("NAMESRV_ADDR", "")
     if address and "namesrvAddr" in kind.keys():  # noqa: SIM118
@@ -77,10 +75,6 @@ def from_environment(
 ) -> list[Assignment]:
     """Return the assignments of the variables ROCKETMQ_<KEY>."""
     own = {plain_name(name): name for name in (*kind.keys(), *REFUSED_KEYS)}
-    programs = (BrokerConfig, NamesrvConfig, ControllerConfig)
-    others = {plain_name(name) for program in programs for name in program.keys()}  # noqa: SIM118
-    others |= {plain_name(name) for name in (*KEYS_WITHOUT_EFFECT, *PASSWORD_KEYS)}
-    others |= _OTHER_VARIABLES | _SECRET_VARIABLES
     suggestions = Suggestions(own)
     assignments: list[Assignment] = []
     useless = [variable for variable in _JAVA_VARIABLES if environ.get(variable)]
@@ -93,11 +87,27 @@ def from_environment(
             assignments.append(Assignment(own[plain], value, f"environment {variable}"))
             if _is_useless(kind, own[plain], value):
                 useless.append(variable)
-        elif plain not in others:
+        elif plain not in _others():
             nearest = suggestions.nearest(plain)
             warnings.append(_unknown("environment", variable, own.get(nearest, "")))
     warnings.extend(f"environment: {variable} has no effect here" for variable in useless)
     return assignments
+
+
+@cache
+def _others() -> frozenset[str]:
+    """Return the plain names of variables that are no settings of every program.
+
+    Only a start with a variable of another program imports the settings of all programs.
+    """
+    from core_broker.config.broker import BrokerConfig
+    from core_broker.config.controller import ControllerConfig
+    from core_broker.config.namesrv import NamesrvConfig
+
+    programs = (BrokerConfig, NamesrvConfig, ControllerConfig)
+    keys = {name for program in programs for name in program.keys()}  # noqa: SIM118
+    others = {plain_name(name) for name in (*keys, *KEYS_WITHOUT_EFFECT, *PASSWORD_KEYS)}
+    return frozenset(others | _OTHER_VARIABLES | _SECRET_VARIABLES)
 
 
 def _is_useless(kind: type[Settings], key: str, value: str) -> bool:

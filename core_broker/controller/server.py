@@ -13,7 +13,7 @@ from core_broker.auth.acl2.demands import Demand, Mode
 from core_broker.auth.acl2.source_addresses import SourceAddresses, listed_addresses, peer_address
 from core_broker.auth.contracts import Request
 from core_broker.auth.server_access import ServerAccess, server_access
-from core_broker.auth.users_file import server_credentials
+from core_broker.auth.server_settings import server_credentials
 from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.controller.changes import Changes
 from core_broker.controller.live_brokers import LiveBrokers

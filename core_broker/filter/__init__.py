@@ -2,12 +2,10 @@
 
 from core_broker.filter.bloom import BloomFilter
 from core_broker.filter.expressions import compile_filter
-from core_broker.filter.sql92 import Sql92Filter
 from core_broker.filter.tags import codes_of, is_by_tag, matcher, parse_subscription
 
 __all__ = [
     "BloomFilter",
-    "Sql92Filter",
     "codes_of",
     "compile_filter",
     "is_by_tag",

@@ -19,7 +19,9 @@ def _powers(count: int) -> tuple[int, ...]:
     return tuple(powers)
 
 
-_POWERS = tuple(_powers(count) for count in range(_CACHED_POWERS))
+# Fewer powers are the end of more powers.
+_LONGEST = _powers(_CACHED_POWERS)
+_POWERS = tuple(_LONGEST[_CACHED_POWERS - count :] for count in range(_CACHED_POWERS))
 
 
 def java_string_hash(text: str, seed: int = 0) -> int:

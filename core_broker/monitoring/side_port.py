@@ -20,9 +20,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from core_broker.config.broker import BROKER_HTTP_PORT
-from core_broker.config.namesrv import NAMESRV_HTTP_PORT
 from core_broker.errors import SettingProblem, SettingsError
+from core_broker.limits import BROKER_HTTP_PORT, NAMESRV_HTTP_PORT
 from core_broker.monitoring.access import MetricsAccess, UnusableToken, read_token
 from core_broker.monitoring.metrics import Metrics
 from core_broker.monitoring.readiness import Readiness

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core_broker.auth.acl2.owner import AccessOwner
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
 from core_broker.config import BrokerConfig
 from core_broker.errors import GantryError, RequestRefused, StoreBusy
-from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
+from core_broker.filter import BloomFilter, compile_filter
 from core_broker.message.model import Host
 from core_broker.processors.durability import Replicas
 from core_broker.remoting.bodies import HAClientRuntimeInfo, TopicConfig, TopicRouteData
@@ -42,6 +41,8 @@ from core_broker.store import ColdRead, MessageStore
 
 if TYPE_CHECKING:
     from core_broker.auth.acl1.files import Acl1Files
+    from core_broker.auth.acl2.owner import AccessOwner
+    from core_broker.filter.sql92 import Sql92Filter
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class BrokerContext:
     topics: TopicTable = field(default_factory=TopicTable)
     groups: GroupTable = field(default_factory=GroupTable)
     offsets: ConsumerOffsets = field(default_factory=ConsumerOffsets)
-    filters: ConsumerFilters[Sql92Filter] = field(init=False)
+    filters: "ConsumerFilters[Sql92Filter]" = field(init=False)
     delay_progress: DelayProgress = field(default_factory=DelayProgress)
     consumers: ConsumerSessions = field(default_factory=ConsumerSessions)
     producers: ProducerSessions = field(default_factory=ProducerSessions)
@@ -131,7 +132,7 @@ class BrokerContext:
     #: The files of ACL 1.0; None with aclEnable=false.
     acl1: "Acl1Files | None" = None
     #: Users and lists of ACL 2.0 with their file; None without authenticationEnabled.
-    users: AccessOwner | None = None
+    users: "AccessOwner | None" = None
     users_file: SavedFile | None = None
     #: The file of the -c option, which request code 25 rewrites; None without the option.
     settings_file: SavedFile | None = None

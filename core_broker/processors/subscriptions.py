@@ -9,16 +9,10 @@ ExpressionForRetryMessageFilter.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from core_broker.errors import FilterSyntaxError, ProtocolError, RequestRefused
-from core_broker.filter import (
-    Sql92Filter,
-    codes_of,
-    compile_filter,
-    is_by_tag,
-    parse_subscription,
-)
+from core_broker.filter import codes_of, compile_filter, is_by_tag, parse_subscription
 from core_broker.message import sysflag
 from core_broker.message.properties import PROPERTY_RETRY_TOPIC
 from core_broker.message.topics import RETRY_PREFIX
@@ -28,6 +22,9 @@ from core_broker.remoting.bodies import MessageModel, SubscriptionData, Subscrip
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.headers import PullMessageRequestHeader
 from core_broker.store import PropertyFilter
+
+if TYPE_CHECKING:
+    from core_broker.filter.sql92 import Sql92Filter
 
 #: Evaluation budget of one pull, expression nodes; about 20 ms of the event loop.
 STEPS_PER_PULL_MAX = 50_000
@@ -90,7 +87,7 @@ def _of_request(header: PullMessageRequestHeader) -> SubscriptionData:
         ) from None
 
 
-def _compiled_or_none(header: PullMessageRequestHeader) -> Sql92Filter | None:
+def _compiled_or_none(header: PullMessageRequestHeader) -> "Sql92Filter | None":
     """The filter in a request; as in Java, None (no filter) for an expression with a syntax error.
 
     Consumers get the syntax error from CHECK_CLIENT_CONFIG (46), which they send before pulling.
@@ -141,7 +138,7 @@ def _covers(older: SubscriptionData, header: PullMessageRequestHeader) -> bool:
     )
 
 
-def _of_heartbeats(ctx: BrokerContext, header: PullMessageRequestHeader) -> Sql92Filter | None:
+def _of_heartbeats(ctx: BrokerContext, header: PullMessageRequestHeader) -> "Sql92Filter | None":
     group_filter = ctx.filters.get(header.topic, header.consumer_group)
     if group_filter is None:
         raise RequestRefused(
@@ -155,7 +152,7 @@ def _of_heartbeats(ctx: BrokerContext, header: PullMessageRequestHeader) -> Sql9
     return group_filter.compiled
 
 
-def _property_filter(compiled: Sql92Filter) -> PropertyFilter:
+def _property_filter(compiled: "Sql92Filter") -> PropertyFilter:
     return PropertyFilter(compiled.matches, _messages_max(compiled.steps))
 
 

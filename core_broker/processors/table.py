@@ -9,7 +9,7 @@ for clients, tools, brokers and controllers of RocketMQ 5 are 18, 225, 343, 345,
 from functools import partial
 
 from core_broker.auth.contracts import Request
-from core_broker.auth.users_processor import user_handlers
+from core_broker.auth.user_handlers import user_handlers
 from core_broker.processors.access import AccessProcessor
 from core_broker.processors.assignments import AssignmentProcessor
 from core_broker.processors.cleaning import CleaningProcessor

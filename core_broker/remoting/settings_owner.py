@@ -8,16 +8,18 @@ work on it.
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from core_broker.config import ControllerConfig, NamesrvConfig
 from core_broker.durable_files import replace_file
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.settings_update import check_update_size, settings_of_update
 
-C_co = TypeVar("C_co", bound=NamesrvConfig | ControllerConfig, covariant=True)
+if TYPE_CHECKING:
+    from core_broker.config import ControllerConfig, NamesrvConfig
+
+C_co = TypeVar("C_co", bound="NamesrvConfig | ControllerConfig", covariant=True)
 
 
 class SettingsOwner(Generic[C_co]):

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import ssl
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -211,6 +210,9 @@ def _context(in_force: TlsInForce[TlsSettings]) -> ssl.SSLContext:
 
 def _self_signed() -> ssl.SSLContext:
     """Return a context with a new self-signed certificate."""
+    # Only the test mode needs the module, which imports those of compression.
+    import tempfile
+
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     with tempfile.TemporaryDirectory(prefix="tls-test-mode-") as folder:

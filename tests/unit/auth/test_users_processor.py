@@ -18,7 +18,7 @@ from core_broker.auth.acl2.stored import decode, encode
 from core_broker.auth.acl2.tables import AccessTables
 from core_broker.auth.contracts import Request
 from core_broker.auth.gate import Gate
-from core_broker.auth.users_processor import user_handlers
+from core_broker.auth.user_handlers import user_handlers
 from core_broker.client.acl import AclRpcHook
 from core_broker.errors import GantryError
 from core_broker.processors.context import failure

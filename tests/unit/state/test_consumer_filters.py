@@ -5,7 +5,8 @@ import json
 import pytest
 
 from core_broker.errors import ProtocolError
-from core_broker.filter import BloomFilter, Sql92Filter, compile_filter
+from core_broker.filter import BloomFilter, compile_filter
+from core_broker.filter.sql92 import Sql92Filter
 from core_broker.remoting.bodies import SubscriptionData
 from core_broker.state import consumer_filters
 from core_broker.state.consumer_filters import (

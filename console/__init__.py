@@ -11,3 +11,7 @@ Where things live:
     web/                            middleware, health, static files, live feeds
     areas/<area>/, services/<area>/ one Django app per area: views, api, urls, templates, locale
 """
+
+from core_broker.trace_package import provide_trace_package
+
+provide_trace_package()

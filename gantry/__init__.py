@@ -8,3 +8,6 @@ for blocking code, `gantry.errors` the exceptions. `python -m gantry` is the com
 
 from core_broker.client import *  # noqa: F403 - exactly the names of its __all__
 from core_broker.client import __all__ as __all__
+from core_broker.trace_package import provide_trace_package
+
+provide_trace_package()

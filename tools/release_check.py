@@ -16,7 +16,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 PROGRAMS = ("gantry", "mqadmin", "mqbroker", "mqcontroller", "mqnamesrv", "mqstore")
-MODULES = ("core_broker.kernel.sends", "console.settings", "spark_jobs", "gantry.sync")
+MODULES = (
+    *("core_broker.kernel.sends", "console.settings", "spark_jobs", "gantry.sync"),
+    *("trace.scan", "console.gateway.traces.records", "spark_jobs.jobs.run"),
+)
 READY = "boot success"
 START_S_MAX = 60
 STOP_S_MAX = 30

@@ -9,3 +9,7 @@
 The other files hold the commands, grouped by noun, and the texts printed by commands.
 docs/mqadmin.md is the manual for users.
 """
+
+from core_broker.trace_package import provide_trace_package
+
+provide_trace_package()

@@ -74,6 +74,25 @@ def test_the_readme_message_is_sent_in_an_empty_environment(
         assert kernel_of(python, tmp_path) == kernel_of(sys.executable, ROOT)
 
 
+def test_modules_of_the_package_trace_stand_beside_that_of_the_standard_library(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    program = (
+        "import trace, gantry, pickle\n"
+        "from trace.hooks import TraceHook\n"
+        "assert pickle.loads(pickle.dumps(TraceHook)) is TraceHook\n"
+        "print(trace.Trace.__name__, trace.hooks.__file__)"
+    )
+    done = run(programs / "python", tmp_path, "-c", program)
+    assert done.returncode == 0, done.stderr
+    name, file = done.stdout.split()
+    assert name == "Trace"
+    assert Path(file).is_relative_to(programs.parent)
+    done = run(programs / "mqadmin", tmp_path, "queryMsgTraceById", "-h")
+    assert done.returncode == 0, done.stderr
+
+
 def kernel_of(python: str, folder: Path) -> bool:
     """Return True when the interpreter finds a compiled kernel."""
     return run(python, folder, "-c", "import core_broker.kernel.sends").returncode == 0

@@ -5,7 +5,6 @@ listed and not checked. A path can have an unexpected type (folder, pipe, symbol
 function relies on the name alone.
 """
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ from core_broker.store.files import DiskFile
 from core_broker.store.key_index import NAME_DIGITS as INDEX_NAME_DIGITS
 from core_broker.store.layout import StorePaths
 from core_broker.store.segments import NAME_DIGITS, OFFSET_MAX
-from core_broker.store.store_lock import FLOCK
+from core_broker.store.store_lock import is_locked
 
 #: Name prefix of RocketMQ's light message queues: additional queues beside the topic of a message.
 LMQ_PREFIX = "%LMQ%"
@@ -74,20 +73,8 @@ class StoreFolder:
         return self.log_path.is_dir() or self.paths.queues.is_dir() or self.paths.index.is_dir()
 
     def is_in_use(self) -> bool:
-        """Return True when a broker holds the store's lock; the lock is tested, not taken."""
-        try:
-            fd = os.open(self.paths.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            return False
-        try:
-            request = FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
-            code = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
-            kind: int = FLOCK.unpack(fcntl.fcntl(fd, code, request))[0]
-        except OSError:
-            return False
-        finally:
-            os.close(fd)
-        return kind != fcntl.F_UNLCK
+        """Return True when a broker uses the folder or, for another folder, the commit log."""
+        return is_locked(self.paths.lock) or is_locked(self.log_path)
 
     # -- data files --
 

@@ -339,6 +339,10 @@ class SimulatedLock:
         self._locked = locked
         self._path = path
 
+    def covers(self, folder: Path) -> bool:
+        """Return True for the locked folder, and for the folder of a locked file."""
+        return folder == self._path
+
     def release(self) -> None:
         """Release the lock."""
         self._locked.discard(self._path)

@@ -6,6 +6,7 @@ also after the removal of the file, when the second broker would create and lock
 store_locks.py lists the locks of a store.
 """
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -25,6 +26,9 @@ FLOCK = struct.Struct("hhqqi0q")
 
 class Lock(Protocol):
     """A held lock."""
+
+    def covers(self, folder: Path) -> bool:
+        """Return True when the lock is on this existing folder, whatever the path is."""
 
     def release(self) -> None:
         """Release the lock."""
@@ -52,6 +56,10 @@ class DiskLock:
             self.release()
             raise
 
+    def covers(self, folder: Path) -> bool:
+        """Return True for the store folder, also as a symbolic link or below another mount."""
+        return os.path.samestat(os.fstat(self._fds[0]), folder.stat())
+
     def release(self) -> None:
         """Release the lock."""
         while self._fds:
@@ -70,6 +78,7 @@ class PathLock:
         self._fd = os.open(path, access | os.O_CLOEXEC)
         try:
             _lock_alone(self._fd)
+            _mark(self._fd)
         except BlockingIOError as error:
             self.release()
             raise StoreLocked(str(path)) from error
@@ -77,9 +86,45 @@ class PathLock:
             self.release()
             raise
 
+    def covers(self, folder: Path) -> bool:
+        """Return True for the locked folder, also as a symbolic link or below another mount."""
+        return os.path.samestat(os.fstat(self._fd), folder.stat())
+
     def release(self) -> None:
         """Release the lock."""
         os.close(self._fd)
+
+
+def is_locked(path: Path) -> bool:
+    """Return True when a process holds the store's lock file, or a PathLock on the path.
+
+    The lock is tested, not taken: no start of a broker fails because of the test.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        request = FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        code = getattr(fcntl, "F_OFD_GETLK", fcntl.F_GETLK)
+        kind: int = FLOCK.unpack(fcntl.fcntl(fd, code, request))[0]
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return kind != fcntl.F_UNLCK
+
+
+def _mark(fd: int) -> None:
+    """Share a lock on byte 0, which is_locked() sees; a lock of flock() cannot be tested.
+
+    Where a file system refuses the mark, the lock is complete without it.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(
+                fd, fcntl.F_OFD_SETLK, FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
+            )
 
 
 def _lock_alone(fd: int) -> None:

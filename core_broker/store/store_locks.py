@@ -5,7 +5,8 @@
     storePathEpochFile, if set  FILE.lock
 
 The commit log is locked wherever it lies: storePathCommitLog of one broker may name a folder below
-storePathRootDir of another. Java brokers lock the file `lock` only.
+storePathRootDir of another. A lock is on the folder, not on its path: a symbolic link or a bind mount
+leads to the same lock. Java brokers lock the file `lock` only.
 """
 
 from pathlib import Path
@@ -28,7 +29,6 @@ class StoreLocks:
     def __init__(self, files: Files, paths: StorePaths) -> None:
         """Lock an existing store folder."""
         self._files = files
-        self._root = paths.root
         self._held: list[Lock] = [files.lock(paths.lock)]
 
     def lock_parts(self, config: BrokerConfig) -> None:
@@ -42,7 +42,7 @@ class StoreLocks:
 
     def lock_log(self, folder: Path, setting: str = _LOG_SETTING) -> None:
         """Lock the existing folder of the commit log."""
-        if folder.resolve() != self._root.resolve():  # a lock on the root is held already
+        if not self._held[0].covers(folder):  # the root folder may be the log
             self._lock(folder, setting, _ROOT_SETTING)
 
     def _lock_epochs(self, epoch_file: Path) -> None:

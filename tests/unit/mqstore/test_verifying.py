@@ -155,6 +155,21 @@ def test_a_running_broker_is_noticed_and_not_disturbed(tmp_path: Path) -> None:
     assert not folder.is_in_use()
 
 
+def test_a_broker_of_another_folder_on_the_same_log_is_noticed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    bench = Bench(tmp_path / "a", store_path_commit_log=str(log)).open()
+    bench.put_many(3)
+    (tmp_path / "b").mkdir()
+    try:
+        folder = StoreFolder(tmp_path / "b", log)
+        assert folder.is_in_use()
+        assert "running" in verify(folder, sizes_of(tmp_path / "a")).notes[0]
+        bench.put(message(4))
+    finally:
+        bench.store.close()
+    assert not folder.is_in_use()
+
+
 def test_problems_shown_are_bounded_and_the_rest_is_counted(root: Path) -> None:
     for each in (root / "consumequeue/TopicTest/0").iterdir():
         each.write_bytes(bytes(400))

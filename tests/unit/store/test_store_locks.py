@@ -11,7 +11,9 @@ from core_broker.errors import StoreLocked
 from core_broker.store.files import DiskFiles, Files
 from core_broker.store.layout import store_paths
 from core_broker.store.simulated_files import SimulatedFiles
+from core_broker.store.store_lock import is_locked
 from core_broker.store.store_locks import StoreLocks
+from tests.support.source_tree import ROOT
 from tests.support.stores import Bench, message, read_queue, store_config
 
 LOG = {"store_path_commit_log": "{base}/log"}
@@ -96,6 +98,59 @@ def test_a_link_to_the_log_is_the_log(tmp_path: Path) -> None:
     with pytest.raises(StoreLocked):
         locked(files, tmp_path, "b", {"store_path_commit_log": "{base}/link"})
     first.release()
+
+
+BIND = """
+mount --make-rprivate /
+mkdir "$1/b" "$1/b/root" "$1/log-elsewhere"
+mount --bind "$1/log" "$1/log-elsewhere"
+mount --bind "$1/a" "$1/b/root"
+exec "$2" -c "$3" "$1"
+"""
+BOUND = """
+import sys
+from pathlib import Path
+from core_broker.errors import StoreLocked
+from core_broker.store.files import DiskFiles
+from tests.unit.store.test_store_locks import locked
+base, files = Path(sys.argv[1]), DiskFiles()
+first = locked(files, base, "a", {"store_path_commit_log": "{base}/log"})
+try:
+    locked(files, base, "b", {"store_path_commit_log": "{base}/log-elsewhere"})
+except StoreLocked as error:
+    print(error)
+first.release()
+locked(files, base, "a", {"store_path_commit_log": "{base}/b/root"}).release()
+print("the log may be the root folder below another path")
+"""
+
+
+def test_a_bind_mount_of_the_log_is_the_log(tmp_path: Path) -> None:
+    for name in ("log", "a"):
+        (tmp_path / name).mkdir()
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-euc", BIND, "sh", tmp_path, sys.executable, BOUND],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare failed" in done.stderr:
+        pytest.skip("no mount namespaces for this user")
+    assert done.returncode == 0, done.stderr
+    refused, own = done.stdout.splitlines()
+    assert refused.startswith(f"{tmp_path / 'log-elsewhere'} is in use by another broker")
+    assert own == "the log may be the root folder below another path"
+
+
+def test_a_lock_is_seen_without_taking_it(tmp_path: Path) -> None:
+    paths = [tmp_path / "a" / "lock", tmp_path / "log"]
+    assert not any(map(is_locked, paths))
+    first = locked(DiskFiles(), tmp_path, "a", LOG)
+    assert all(map(is_locked, paths))
+    first.release()
+    assert not any(map(is_locked, paths))
+    locked(DiskFiles(), tmp_path, "b", LOG).release()
 
 
 def test_another_process_is_refused_and_changes_nothing(tmp_path: Path) -> None:

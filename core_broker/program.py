@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from core_broker.config import Settings
 from core_broker.config.loading import Loaded
 from core_broker.errors import GantryError, SettingsError
+from core_broker.monitoring import service_manager
 from core_broker.monitoring.side_port import SidePort
 from core_broker.remoting.descriptors import raise_descriptor_limit
 
@@ -85,6 +86,7 @@ async def _serve(server: S, ready_lines: Callable[[S], Iterable[str]]) -> None:
 
     def stop() -> None:
         stopping.set()
+        service_manager.report(service_manager.STOPPING)
         _on_signals(None)
         log.info("stopping; a second signal ends the process at once")
 
@@ -94,6 +96,7 @@ async def _serve(server: S, ready_lines: Callable[[S], Iterable[str]]) -> None:
         for line in ready_lines(server):
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
+        service_manager.report(service_manager.READY)
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await stopping.wait()

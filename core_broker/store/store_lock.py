@@ -122,9 +122,7 @@ def _mark(fd: int) -> None:
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            fcntl.fcntl(
-                fd, fcntl.F_OFD_SETLK, FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0)
-            )
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, FLOCK.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 1, 0))
 
 
 def _lock_alone(fd: int) -> None:

@@ -5,8 +5,8 @@
     storePathEpochFile, if set  FILE.lock
 
 The commit log is locked wherever it lies: storePathCommitLog of one broker may name a folder below
-storePathRootDir of another. A lock is on the folder, not on its path: a symbolic link or a bind mount
-leads to the same lock. Java brokers lock the file `lock` only.
+storePathRootDir of another. A lock is on the folder, not on its path: a symbolic link or a bind
+mount leads to the same lock. Java brokers lock the file `lock` only.
 """
 
 from pathlib import Path

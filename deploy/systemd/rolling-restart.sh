@@ -56,6 +56,11 @@ except OSError:
 PYTHON
 }
 
+not_ready() {
+    echo "$1 is not ready: see journalctl -u gantry-broker@$1" >&2
+    exit 1
+}
+
 for name in "$@"; do
     [ -r "$etc/$name.conf" ] || { echo "$etc/$name.conf cannot be read: no such broker?" >&2; exit 2; }
 done
@@ -67,12 +72,11 @@ for name in "$@"; do
         "$bin/python" -u -m core_broker.mqadmin drainBroker -b "$(setting "$name" brokerName "$name")" \
             -t "${DRAIN_SECONDS:-600}" -r "${ROUTE_SECONDS:-30}"
     fi
-    systemctl restart "gantry-broker@$name.service"
     end=$((SECONDS + ${READY_SECONDS:-900}))
+    timeout "${READY_SECONDS:-900}" systemctl restart "gantry-broker@$name.service" || not_ready "$name"
     until is_ready "$(setting "$name" httpPort 5559)"; do
         if systemctl is-failed --quiet "gantry-broker@$name.service" || [ "$SECONDS" -ge "$end" ]; then
-            echo "$name is not ready: see journalctl -u gantry-broker@$name" >&2
-            exit 1
+            not_ready "$name"
         fi
         sleep 0.2
     done

@@ -7,7 +7,9 @@ PostgreSQL and Valkey (`tests/support/scaled_console.py`), and opens every page 
 consoles in turn, with two live feeds each. Prints the memory of each process every PRINT_SECONDS.
 The exit code is 1 when the memory of a console or worker after the warm-up grows by more than 10 %:
 the median of the last tenth against the median of the first tenth after the warm-up, which is a
-third of the time, at most WARM_UP_HOURS_MAX. Memory is the proportional set size (PSS).
+third of the time, at most WARM_UP_HOURS_MAX. Memory is the proportional set size (PSS). The exit
+code is 1, too, when no page was opened or no overview heard for PRINT_SECONDS, since memory
+without traffic proves nothing.
 """
 
 import random
@@ -18,15 +20,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import click
 import psutil
-from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+from websockets.exceptions import WebSocketException
+from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
 from benchmarks.console_pages import pages
@@ -42,6 +45,11 @@ PRINT_SECONDS: Final = 300.0
 WARM_UP_HOURS_MAX: Final = 2.0
 GROWTH_MAX: Final = 0.10
 MEBIBYTE: Final = 1 << 20
+PAGES: Final = "pages"
+#: Visitors that have answers all the time; the feed of jobs speaks only when a job changes.
+STEADY: Final = (PAGES, "overview")
+#: Wait before a feed that broke is opened again, seconds.
+FEED_PAUSE_S: Final = 5.0
 #: Time for the first messages, the first members of groups and the first samples.
 BEGIN_SECONDS: Final = 45.0
 
@@ -87,8 +95,8 @@ def main(hours: float, pause: float) -> None:
         for console in scaled.consoles:
             watch(scaled, cluster.namesrv_addr, console, pause, is_over, answers)
         memory = Memory(named(scaled))
-        run(memory, hours, answers)
-    sys.exit(verdict(memory, hours))
+        silent = run(memory, hours, answers)
+    sys.exit(verdict(memory, hours) or silent)
 
 
 def named(scaled: ScaledConsole) -> dict[str, Running]:
@@ -131,8 +139,12 @@ def watch(
     def open_pages() -> None:
         while not is_over.is_set():
             for path in random.sample(found, len(found)):
-                status = person.ask("GET", path)[0].status
-                answers["failed" if status >= 500 else "pages"] += 1
+                try:
+                    status = person.ask("GET", path)[0].status
+                except (OSError, HTTPException) as error:
+                    answers[f"{type(error).__name__} {path}"] += 1
+                    continue
+                answers["failed" if status >= 500 else PAGES] += 1
                 if status >= 500:
                     answers[f"{status} {path}"] += 1
                 if is_over.wait(pause_s):
@@ -142,33 +154,53 @@ def watch(
         address = f"{console.url.replace('http://', 'ws://')}/ws/clusters/local/{feed}"
         cookie = "; ".join(f"{name}={value}" for name, value in person.cookies.items())
         origin, headers = Origin(console.url), {"Cookie": cookie}
-        with connect(address, origin=origin, additional_headers=headers, proxy=None) as socket:
-            while not is_over.is_set():
-                try:
-                    socket.recv(timeout=1.0)
-                    answers[feed] += 1
-                except TimeoutError:
-                    continue
-                except ConnectionClosed:
-                    answers[f"{feed} closed"] += 1
-                    return
+        while not is_over.is_set():
+            try:
+                with connect(
+                    address, origin=origin, additional_headers=headers, proxy=None
+                ) as socket:
+                    receive(socket, feed)
+            except (OSError, WebSocketException) as error:
+                answers[f"{feed} {type(error).__name__}"] += 1
+                is_over.wait(FEED_PAUSE_S)
+
+    def receive(socket: ClientConnection, feed: str) -> None:
+        while not is_over.is_set():
+            with suppress(TimeoutError):
+                socket.recv(timeout=1.0)
+                answers[feed] += 1
 
     threading.Thread(target=open_pages, daemon=True).start()
     for feed in FEEDS:
         threading.Thread(target=hear, args=(feed,), daemon=True).start()
 
 
-def run(memory: Memory, hours: float, answers: Counter[str]) -> None:
-    """Sample the memory until the end, and print it."""
+def run(memory: Memory, hours: float, answers: Counter[str]) -> int:
+    """Sample the memory until the end, and print it; return the exit code.
+
+    The code is 1 when a kind of visitor had no answer between two prints.
+    """
     began = time.monotonic()
     printed = 0.0
+    is_silent = False
+    before: Counter[str] = Counter()
     while (passed := time.monotonic() - began) < hours * 3600:
         memory.sample()
         if passed >= printed:
             counts = "  ".join(f"{name} {count:,}" for name, count in sorted(answers.items()))
             print(f"{passed / 60:6.0f} min  {memory.line()}  MiB; {counts}", flush=True)
+            if printed and (silent := without_answers(before, answers)):
+                is_silent = True
+                print(f"{' ' * 10} no answer since the last line: {', '.join(silent)}", flush=True)
+            before = answers.copy()
             printed += PRINT_SECONDS
         time.sleep(SAMPLE_SECONDS)
+    return int(is_silent)
+
+
+def without_answers(before: Counter[str], answers: Counter[str]) -> list[str]:
+    """The kinds of visitors whose count of answers did not grow."""
+    return [name for name in STEADY if answers[name] <= before[name]]
 
 
 def verdict(memory: Memory, hours: float) -> int:

@@ -39,6 +39,8 @@ HEIGHT: Final = 850
 HEIGHT_MAX: Final = 4_000
 #: Pages at the same time: while one page waits for charts, another page is drawn.
 TABS: Final = 4
+#: Maximum time of an answer, of a page on a busy machine, ms.
+ANSWER_MS_MAX: Final = 120_000
 #: Maximum time until a page stops loading, and time to draw afterwards, ms.
 IDLE_MS_MAX: Final = 5_000
 DRAWN_MS: Final = 400
@@ -116,6 +118,8 @@ def main(review: Path | None, url: str, only: str, **sizes: tuple[Any, ...]) -> 
         asyncio.run(take(chromium, address, plan, receiver))
     for line in sorted(plan.faults):
         click.echo(line)
+    if plan.faults:
+        sys.exit(1)
 
 
 async def take(chromium: str, url: str, plan: Plan, receiver: str) -> None:
@@ -148,7 +152,12 @@ async def visit(loads: Iterator[Load], contexts: Mapping[str, BrowserContext], p
         try:
             await page.set_viewport_size({"width": plan.widths[0], "height": HEIGHT})
             await page.emulate_media(color_scheme=plan.themes[0], reduced_motion="reduce")
-            await page.goto(address)
+            response = await page.goto(address)
+            if response is None or not response.ok:
+                status = response.status if response else "no answer"
+                plan.faults.append(f"{name} {language} failed: {status}, no picture")
+                await page.close()
+                continue
             if name in FORMS:
                 selector, text, button = FORMS[name]
                 await page.locator(selector).fill(text)
@@ -219,6 +228,7 @@ async def contexts_of(
     state = await signed.storage_state()
     for language in languages:
         context = await signed.browser.new_context(storage_state=state, locale="en-GB")
+        context.set_default_timeout(ANSWER_MS_MAX)
         cookie = {"name": "gantry_language", "value": language, "url": url}
         await context.add_cookies([cookie])  # type: ignore[list-item]
         contexts[language] = context
@@ -228,6 +238,7 @@ async def contexts_of(
 async def signed_in(browser: Browser, url: str) -> Page:
     """Sign in as the administrator and return the page, the overview of the cluster."""
     context = await browser.new_context(viewport={"width": WIDTH, "height": HEIGHT})
+    context.set_default_timeout(ANSWER_MS_MAX)
     page = await context.new_page()
     await page.goto(url)
     await page.get_by_label("User").fill("admin")

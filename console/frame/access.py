@@ -129,6 +129,11 @@ class Held:
     role: str
     permission: Permission
 
+    @property
+    def title(self) -> str:
+        """The role in the language of the reader; a role of this console has only its name."""
+        return str(Role(self.role).label) if self.role in Role.values else self.role
+
 
 def held_by(user: Any) -> tuple[Held, ...]:
     """Return the permissions of an account, those of the built-in role first."""

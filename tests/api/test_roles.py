@@ -140,6 +140,10 @@ def test_the_resources_do_the_same(staff: User, reader: User) -> None:
     assert rest(staff, "get", who).status_code == 400, "no such cluster"
     names = rest(staff, "get", who.removesuffix("&cluster=x")).json()
     assert [each["username"] for each in names] == ["reader", "staff"]
+    asked = f"{ROLES}?resource=topics&action=read&name=pay-1&cluster="
+    page = browser(staff).get(asked, headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert "<td>管理员</td>" in page
+    assert "<td>payments</td>" in page, "a role of this console has only its name"
     assert rest(staff, "put", "/api/v1/roles/payments", {"permissions": []}).status_code == 200
     assert rest(staff, "delete", "/api/v1/roles/payments").status_code == 204
     assert [each["name"] for each in rest(staff, "get", "/api/v1/roles").json()] == [

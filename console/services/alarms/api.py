@@ -170,5 +170,5 @@ def detail_body(episode: Any) -> dict[str, Any]:
 
 def deliveries_of(episode: Any) -> list[Delivery]:
     """Return the notices of an episode, the newest first."""
-    rows = Delivery.objects.filter(notified__episode=episode).order_by("-pk")
+    rows = Delivery.objects.filter(notified__episode=episode).select_related("rule").order_by("-pk")
     return list(rows[:DELIVERIES_SHOWN_MAX])

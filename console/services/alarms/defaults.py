@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: By key; names are translated by `rules.DEFAULT_NAMES` until somebody changes them.
+#: By key; names are translated by `titles.DEFAULT_TITLES` until somebody changes them.
 DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "critical": {
         "name": "Critical findings",

@@ -100,7 +100,7 @@ def _deliver(number: int) -> None:
 
 def deliver(number: int) -> None:
     """Send a claimed delivery and store the result."""
-    delivery = Delivery.objects.select_related("receiver").get(pk=number)
+    delivery = Delivery.objects.select_related("receiver", "rule").get(pk=number)
     receiver = delivery.receiver
     if receiver is None or not receiver.enabled:
         _failed(delivery, "the receiver is switched off or deleted", is_final=True)

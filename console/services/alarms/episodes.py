@@ -18,9 +18,9 @@ from console.services.alarms.models import (
     Event,
     Silence,
 )
-from console.services.alarms.rules import title_of
 from console.services.alarms.sending.content import text_of
 from console.services.alarms.silences import active_silences, silence_of
+from console.services.alarms.titles import kept_title, title_of
 from console.services.findings.finding import Severity
 
 #: Maximum number of resolved episodes in a list, the newest first.
@@ -60,18 +60,20 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Unique, for lists and cursors; begins with the object, which searches compare."""
+        """Unique, for lists and cursors; begins with the object. Searches compare the name."""
         each = self.episode
-        return f"{each.name or each.cluster} {each.rule_name} {each.detail} {each.pk}"
+        # The title, too: the page shows the title, and the REST API the name.
+        rule = " ".join(dict.fromkeys((each.rule_name, self.rule_title)))
+        return f"{each.name or each.cluster} {rule} {each.detail} {each.pk}"
 
     @property
     def text(self) -> str:
         return text_of(self.episode, get_language() or "en")
 
     @property
-    def rule_title(self) -> Any:
+    def rule_title(self) -> str:
         rule = self.episode.rule
-        return self.episode.rule_name if rule is None else title_of(rule)
+        return kept_title(self.episode.rule_name, None) if rule is None else title_of(rule)
 
     @property
     def end_reason(self) -> Any:
@@ -81,7 +83,7 @@ class Row:
 COLUMNS: Columns[Row] = Columns(
     Column("severity", _("Severity"), lambda row: Severity(row.episode.severity).rank),
     Column("name", _("Object"), lambda row: row.name),
-    Column("rule", _("Rule"), lambda row: row.episode.rule_name),
+    Column("rule", _("Rule"), lambda row: row.rule_title),
     Column("fired_ms", _("Since"), lambda row: row.episode.fired_ms or row.episode.begun_ms),
     Column("resolved_ms", _("Resolved"), lambda row: row.episode.resolved_ms),
 )

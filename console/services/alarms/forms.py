@@ -19,8 +19,9 @@ from console.services.alarms.models import (
     Source,
 )
 from console.services.alarms.receivers import SECRET_CHARS_MAX, URL_CHARS_MAX, Draft
-from console.services.alarms.rules import FOR_S_MAX, rules_of, title_of
+from console.services.alarms.rules import FOR_S_MAX, rules_of
 from console.services.alarms.series import WINDOW_S_MAX
+from console.services.alarms.titles import title_of
 from console.services.findings.listing import KIND_TITLES, SEVERITIES
 from console.services.findings.rules import RULES
 from console.services.history.metrics import METRICS
@@ -181,6 +182,7 @@ def initial_of(rule: AlarmRule) -> dict[str, Any]:
     columns = {field.name for field in AlarmRule._meta.concrete_fields}
     values = {name: getattr(rule, name) for name in columns & RuleForm.base_fields.keys()}
     return values | {
+        "name": title_of(rule),
         "metric": f"{rule.scope}.{rule.metric}",
         "receivers": [str(each.pk) for each in rule.receivers.all()] if rule.pk else [],
         "all_clusters": not rule.cluster,

@@ -20,6 +20,7 @@ from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
 from console.services.alarms.scope import check_scope
+from console.services.alarms.titles import stored_name, title_of
 from console.services.alarms.views import tab_crumbs
 
 
@@ -36,7 +37,7 @@ class RulesPage(ClusterPage):
         rows = [
             (
                 each,
-                rules.title_of(each),
+                title_of(each),
                 rules.summary_of(each),
                 numbers.count(each.pk),
                 for_of(each),
@@ -112,6 +113,7 @@ class RulePage(ClusterPage):
         if not form.is_valid():
             return self.form(rule, form, status=422)
         values = form.values(rule.cluster or cluster)
+        values["name"] = stored_name(rule, values["name"])
         try:
             if "preview" in request.POST:
                 return self.form(rule, form, preview=rules.preview(self.cluster, values))
@@ -153,7 +155,7 @@ class RulePage(ClusterPage):
         return audited(request, action, cluster=self.cluster.name, **about)
 
     def form(self, rule: AlarmRule, form: RuleForm, status: int = 200, **more: Any) -> HttpResponse:
-        title = str(rules.title_of(rule))
+        title = title_of(rule)
         crumb = crumbs(self.cluster.name, title)
         more.setdefault("version", shown_version(self.request, version_of(rules.state_of(rule))))
         return self.show(title=title, crumbs=crumb, form=form, rule=rule, status=status, **more)
@@ -162,7 +164,7 @@ class RulePage(ClusterPage):
 def of_rule(rule: AlarmRule) -> Confirmation:
     """Ask before a rule is deleted."""
     return Confirmation(
-        question=_("Delete the rule “%(name)s”?") % {"name": rules.title_of(rule)},
+        question=_("Delete the rule “%(name)s”?") % {"name": title_of(rule)},
         button=_("Delete rule"),
         name="removed",
         consequences=(_("Its firing alarms resolve, and their receivers are notified."),),

@@ -19,6 +19,7 @@ from console.services.alarms.feed import announce
 from console.services.alarms.models import AlarmRule, Function, Receiver, Source
 from console.services.alarms.observing import Observation, View, amount, observe
 from console.services.alarms.series import WINDOW_S_MAX
+from console.services.alarms.titles import default_name
 from console.services.findings.listing import SEVERITIES
 from console.services.findings.reports import latest_report
 from console.services.findings.rules import RULES
@@ -43,14 +44,6 @@ OF_WINDOW: Final[Mapping[str, Any]] = {
     Function.AVERAGE: gettext_lazy("%(metric)s: average of %(window)s"),
     Function.GROWTH: gettext_lazy("%(metric)s: growth within %(window)s"),
     Function.DROP: gettext_lazy("%(metric)s: drop below the average of %(window)s"),
-}
-#: Names of the console's own rules, in the language of the reader.
-DEFAULT_NAMES: Final[Mapping[str, Any]] = {
-    "critical": gettext_lazy("Critical findings"),
-    "warnings": gettext_lazy("Warnings of the findings"),
-    "lag": gettext_lazy("High lag of a group"),
-    "disk": gettext_lazy("Disk of a broker is full"),
-    "silence": gettext_lazy("Produce rate dropped"),
 }
 
 
@@ -181,18 +174,6 @@ def state_of(rule: AlarmRule) -> dict[str, Any]:
     return {name: getattr(rule, name) for name in FIELDS} | {
         "receivers": sorted(each.name for each in rule.receivers.all())
     }
-
-
-def default_name(rule: AlarmRule) -> str:
-    """The stored name of a rule that the console brings along."""
-    from console.services.alarms.defaults import DEFAULTS
-
-    return str(DEFAULTS[rule.default_key]["name"])
-
-
-def title_of(rule: AlarmRule) -> Any:
-    """Return the name of a rule; translated for the console's own rules."""
-    return DEFAULT_NAMES.get(rule.default_key, rule.name)
 
 
 @dataclass(frozen=True, slots=True)

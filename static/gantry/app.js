@@ -27,6 +27,14 @@
   }
   setInterval(refreshTimes, 1000);
 
+  // On a phone, the areas scroll sideways: begin with the area of the page.
+  const area = document.querySelector(".nav-areas [aria-current]");
+  if (area) {
+    const strip = area.closest(".nav-areas");
+    const [left, width] = [area.getBoundingClientRect().left, area.offsetWidth];
+    strip.scrollLeft = left - strip.getBoundingClientRect().left - (strip.clientWidth - width) / 2;
+  }
+
   function note(message) {
     const line = document.createElement("div");
     line.className = "toast-note";

@@ -4,9 +4,8 @@
 // uPlot's columns, seconds first, null for a gap. The box may set `data-top`, the maximum of the
 // scale, and `data-step-s`: with 60 s or more between points, times include the day.
 (() => {
-  const LEGEND_PX = 54;
-  const LEGEND_OF_PHONE_PX = 76; // two lines
-  const PHONE_PX = 440;
+  const BELOW_PX_MIN = 54; // of a legend with one line, and the padding of the box
+  const PADDING_PX = 24;
   const LABEL_HALF_PX = 28; // of the time below the last point
   const LONG_LABEL_HALF_PX = 36;
   const SPAN_S_MIN = 120; // a shorter span would exaggerate noise
@@ -35,7 +34,6 @@
   }
 
   const widthOf = (box) => box.clientWidth - 24;
-  const heightOf = (box) => box.clientHeight - (box.clientWidth < PHONE_PX ? LEGEND_OF_PHONE_PX : LEGEND_PX);
 
   function inZone(seconds) {
     return uPlot.tzDate(new Date(seconds * 1000), document.body.dataset.zone);
@@ -50,7 +48,7 @@
     const top = Number(box.dataset.top);
     return {
       width: widthOf(box),
-      height: heightOf(box),
+      height: box.clientHeight - BELOW_PX_MIN,
       cursor: { points: { size: 6 } },
       tzDate: inZone,
       padding: [null, box.dataset.stepS ? LONG_LABEL_HALF_PX : LABEL_HALF_PX, null, null],
@@ -82,6 +80,15 @@
   function timeChart(box, series) {
     let data = [[], ...series.map(() => [])];
     let plot = null;
+    let belowPx = BELOW_PX_MIN;
+
+    // The legend has the lines that its values need; the plot has the rest of the box. The legend
+    // of a size only grows, since the plot would jump.
+    function fit() {
+      belowPx = Math.max(belowPx, plot.root.querySelector(".u-legend").offsetHeight + PADDING_PX);
+      const [width, height] = [widthOf(box), box.clientHeight - belowPx];
+      if (width !== plot.width || height !== plot.height) plot.setSize({ width, height });
+    }
 
     function draw() {
       if (plot) plot.destroy();
@@ -93,12 +100,14 @@
       if (plot.cursor.left >= 0) return;
       const known = data[0].findLastIndex((_at, index) => data.slice(1).some((line) => line[index] !== null));
       plot.setLegend({ idx: known < 0 ? data[0].length - 1 : known });
+      fit();
     }
 
     new ResizeObserver(() => {
       if (!plot) return;
-      plot.setSize({ width: widthOf(box), height: heightOf(box) });
+      belowPx = BELOW_PX_MIN;
       tellNewest();
+      fit();
     }).observe(box);
     document.documentElement.addEventListener("themechange", () => {
       draw();

@@ -7,6 +7,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from console.audit.recording import audited
@@ -46,7 +47,8 @@ class ReceiverCreatePage(ClusterPage):
     actions = {"post": "alarm-receiver.create"}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        return self.form(ReceiverForm(initial={"enabled": True, "all_rules": True}))
+        initial = {"enabled": True, "all_rules": True, "language": get_language()}
+        return self.form(ReceiverForm(initial=initial))
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)

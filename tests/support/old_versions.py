@@ -7,6 +7,7 @@ of the commit has no old programs: the tests that need them are skipped.
 import io
 import subprocess
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,14 @@ VERSION_0_1 = "48b28177c864f71f32184934523b876a332ebf0e"
 #: The first day's broker; `record_store.py` made the recorded store with it.
 FIRST_BROKER = "c4fb0beaa5a7391de0224188966eea9af0e88141"
 PACKAGES = ("core_broker", "namesrv", "pyproject.toml")
+#: Console, worker and scheduler need more.
+CONSOLE_PACKAGES = (*PACKAGES, "console", "spark_jobs", "static", "trace", "manage.py")
 
 
-def old_tree(folder: Path, commit: str = VERSION_0_1) -> Path:
+def old_tree(folder: Path, commit: str = VERSION_0_1, packages: Sequence[str] = PACKAGES) -> Path:
     """Write the programs of a commit into a new folder; skips the test without the commit."""
     done = subprocess.run(
-        ["git", "archive", commit, *PACKAGES], cwd=ROOT, capture_output=True, check=False
+        ["git", "archive", commit, *packages], cwd=ROOT, capture_output=True, check=False
     )
     if done.returncode != 0:
         pytest.skip(f"this clone has no commit {commit[:8]}: {done.stderr.decode()[:200]}")

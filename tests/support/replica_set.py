@@ -14,7 +14,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 from core_broker.config import java_key
-from tests.support.cluster import SMALL_STORE, Program, free_broker_port
+from tests.support.cluster import ROOT, SMALL_STORE, Program, free_broker_port
 from tests.support.eventually import eventually
 from tests.support.namespaces import TEST, Network
 
@@ -102,9 +102,9 @@ class Replica:
 class ReplicaSet:
     """Programs on free ports; use as a context manager.
 
-    With `controller_addr` the replicas use controllers of the test. The hosts of a `network` are
-    `host_names`. With `is_dledger` the replicas are a DLedger group
-    without controllers.
+    With `controller_addr` the replicas use controllers of the test; `controller_root` is the source
+    tree of the set's own. The hosts of a `network` are `host_names`. With `is_dledger` the replicas
+    are a DLedger group without controllers.
     """
 
     def __init__(
@@ -116,6 +116,7 @@ class ReplicaSet:
         *,
         network: Network | None = None,
         controller_settings: Mapping[str, Any] = MappingProxyType({}),
+        controller_root: Path = ROOT,
         is_dledger: bool = False,
         **settings: Any,
     ) -> None:
@@ -136,7 +137,9 @@ class ReplicaSet:
         for number, name in enumerate(names):
             place = folder / name
             place.mkdir()
-            program = Program("core_broker.controller", place, prefix=_prefix(network, name))
+            program = Program(
+                "core_broker.controller", place, controller_root, _prefix(network, name)
+            )
             self._undo.callback(program.kill)
             values = {
                 **own,
@@ -171,6 +174,16 @@ class ReplicaSet:
         ]
         for replica in self.replicas:
             self._undo.callback(replica.kill)
+
+    def replace_controller(self, number: int, root: Path) -> Program:
+        """Stop a controller with SIGTERM, and start it from another source tree."""
+        program, values = self.controllers[number]
+        assert program.stop() == 0
+        program = Program("core_broker.controller", program.output.parent, root)
+        self._undo.callback(program.kill)
+        self.controllers[number] = (program, values)
+        program.start(values)
+        return program
 
     async def whole(self, timeout_s: float) -> Replica:
         """Wait until all replicas are in the sync-state set of one master; return the master."""

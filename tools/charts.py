@@ -2,6 +2,7 @@
 
     tools/setup.sh charts && build/charts/bin/python tools/charts.py          report as JSON
     build/charts/bin/python tools/charts.py --write                           also deploy/kubernetes
+    build/charts/bin/python tools/charts.py --validate FILE                   problems of objects
 
 Helm's library and the schemas of three versions of Kubernetes come from Python packages, so that
 no program and no file has to be downloaded. ServiceMonitor is no object of Kubernetes.
@@ -58,6 +59,10 @@ HEADER = """\
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["--validate"]:
+        found = problems("given", json.loads(Path(sys.argv[2]).read_text(encoding="utf-8")))
+        print(json.dumps(found))  # noqa: T201 - the report is the program's output
+        return 0
     rendered = {name: render(values) for name, values in {**PLAIN, **OTHERS}.items()}
     if "--write" in sys.argv:
         for name in PLAIN:
@@ -80,6 +85,11 @@ REFUSED: dict[str, dict[str, Any]] = {
     "controllers.replicas": {"brokers": {"sets": [{"name": "a", "replicas": 2}]}},
     "needs a nodePort": {"brokers": {"address": "nodePort"}},
     "at most 26": {"brokers": {"count": 27}},
+    "needs spark.image": {"console": {"enabled": True}, "spark": {"master": "k8s://api"}},
+    "needs console.accessMode": {
+        "console": {"enabled": True},
+        "spark": {"master": "k8s://api", "image": "gantry-spark:0.1.0"},
+    },
     "brokers.address is": {"brokers": {"address": "anywhere"}},
 }
 

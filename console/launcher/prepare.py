@@ -66,6 +66,8 @@ def main() -> int:
         return EXIT_USAGE
     from django.conf import settings
 
+    # Executors of Spark mount this folder of the volume; a kubelet would make it for root.
+    (settings.GANTRY_HOME / "lake").mkdir(parents=True, exist_ok=True)
     stamp: Path = settings.GANTRY_HOME / STAMP_NAME
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(fingerprint(), encoding="ascii")

@@ -17,7 +17,7 @@ from tests.support.cluster import ROOT
 from tests.up import probes
 from tests.up.gantry import clean_environment, status_of
 
-READY_DEADLINE_S = 120.0
+READY_DEADLINE_S = 300.0
 POLL_S = 0.05
 
 #: Values of fields of the pod, by path.

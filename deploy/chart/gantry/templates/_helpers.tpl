@@ -98,6 +98,17 @@ tolerations: {{ toYaml . | nindent 2 }}
 {{- define "gantry.containerSecurity" -}}
 image: {{ include "gantry.image" . }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{ include "gantry.confined" . }}
+{{- end }}
+
+{{/* Containers that run Spark: the worker with its driver, and the executors. */}}
+{{- define "gantry.sparkContainer" -}}
+image: {{ .Values.spark.image | default (include "gantry.image" .) }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+{{ include "gantry.confined" . }}
+{{- end }}
+
+{{- define "gantry.confined" -}}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -188,7 +199,7 @@ topologySpreadConstraints:
 {{- define "gantry.claim" -}}
 - metadata: {name: data}
   spec:
-    accessModes: [ReadWriteOnce]
+    accessModes: [{{ .mode | default "ReadWriteOnce" }}]
     {{- with .class }}
     storageClassName: {{ . }}
     {{- end }}

@@ -1,0 +1,164 @@
+"""Console, worker and scheduler are updated and taken back, on one database (SQLite)."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.launcher.redis import find_server
+from tests.support.cluster import ROOT, Cluster, free_broker_port
+from tests.support.console_session import ConsoleSession
+from tests.support.old_versions import CONSOLE_PACKAGES, old_tree
+from tests.support.processes import stop_program
+from tests.up.containers import answers, wait_for
+from tests.up.gantry import clean_environment
+
+PASSWORD = "correct horse battery"
+DEADLINE_S = 600.0
+INFO = ("--loglevel", "INFO")
+ENDED = {"succeeded", "failed", "cancelled", "lost"}
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+class Installation:
+    """One home, one database and one queue, used by programs of several versions."""
+
+    def __init__(self, home: Path, **environ: str) -> None:
+        self._home = home
+        self._port = free_broker_port()
+        self._environ = {
+            **clean_environment(),
+            "DJANGO_SETTINGS_MODULE": "console.settings",
+            "GANTRY_HOME": str(home),
+            "GANTRY_ADMIN_PASSWORD": PASSWORD,
+            **environ,
+        }
+        #: The cookies of a browser that stays signed in.
+        self.cookies: dict[str, str] = {}
+
+    def manage(self, root: Path, *arguments: str) -> None:
+        self._run(root, "-m", "django", *arguments)
+
+    @contextmanager
+    def running(self, root: Path) -> Iterator[ConsoleSession]:
+        """The programs of a version, after its set-up step, and the session of the browser."""
+        self._run(root, "-m", "console.launcher.prepare")
+        server = ("uvicorn", "console.asgi:application", "--port", str(self._port))
+        celery = ("celery", "-A", "console")
+        with ExitStack() as stack:
+            worker = self._begin(root, stack, *celery, "worker", *INFO, "--pool", "threads")
+            scheduler = self._begin(root, stack, *celery, "beat", *INFO, "--pidfile=")
+            self._begin(root, stack, *server)
+            url = f"http://127.0.0.1:{self._port}"
+            wait_for(partial(answers, f"{url}/livez"), self._logs)
+            wait_for(lambda: " ready." in worker.read_text(), self._logs)
+            wait_for(lambda: "beat: Starting" in scheduler.read_text(), self._logs)
+            if not self.cookies:
+                self.cookies = ConsoleSession(url, PASSWORD).cookies
+            yield ConsoleSession.with_cookies(url, self.cookies)
+
+    def _logs(self) -> list[Path]:
+        return sorted(self._home.glob("*.log"))
+
+    def _run(self, root: Path, *arguments: str) -> None:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=root,
+            env=self._environ,
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _begin(self, root: Path, stack: ExitStack, *module: str) -> Path:
+        log = self._home / f"{len(self._logs())}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-u", "-m", *module],
+                cwd=root,
+                env=self._environ,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        stack.callback(stop_program, process)
+        return log
+
+
+@pytest.fixture
+def installation(tmp_path: Path, shared_cluster: Cluster) -> Iterator[Installation]:
+    home = tmp_path / "home"
+    home.mkdir()
+    with ExitStack() as stack:
+        port = free_broker_port()
+        options = ("--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
+        queue = subprocess.Popen(
+            [str(find_server()), "--port", str(port), *options], stdout=subprocess.DEVNULL
+        )
+        stack.callback(stop_program, queue)
+        yield Installation(
+            home,
+            NAMESRV_ADDR=shared_cluster.namesrv_addr,
+            REDIS_URL=f"redis://127.0.0.1:{port}/0",
+        )
+
+
+def test_an_update_and_the_way_back_keep_the_database(
+    installation: Installation, tmp_path: Path
+) -> None:
+    old = old_tree(tmp_path / "old", packages=CONSOLE_PACKAGES)
+    jobs: list[int] = []
+    with installation.running(old) as session:
+        use(session, jobs)
+    newer = newer_migrations(old)
+    assert newer, "the schema did not change since the old version"
+    for root in (ROOT, old):  # the old programs run on the new tables
+        with installation.running(root) as session:
+            use(session, jobs)
+    # The tables of the old version, for those who want them: the new programs take theirs back.
+    for app, name in newer.items():
+        installation.manage(ROOT, "migrate", "--no-input", app, name)
+    for root in (old, ROOT):
+        with installation.running(root) as session:
+            use(session, jobs)
+
+
+def newer_migrations(old: Path) -> dict[str, str]:
+    """The last migration of the old version, by app with newer ones."""
+    last = {}
+    for folder in sorted(ROOT.glob("console/**/migrations")):
+        found, before = names_of(folder), names_of(old / folder.relative_to(ROOT))
+        assert before <= found, f"{folder}: a released migration is gone"
+        if found != before:
+            last[folder.parent.name] = max(before, default="zero")
+    return last
+
+
+def names_of(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("[0-9]*.py")}
+
+
+def use(session: ConsoleSession, jobs: list[int]) -> None:
+    """Find the earlier jobs with the session of the old version, and run another one."""
+    for number in jobs:
+        assert state_of(session, number) == "succeeded"
+    status, answer = session.api("POST", "clusters/local/exports", {"table": "topics"})
+    assert status == 202, answer
+    number = int(answer["job"])
+    wait_for(lambda: state_of(session, number) in ENDED, list)
+    assert state_of(session, number) == "succeeded"
+    assert number not in jobs
+    jobs.append(number)
+
+
+def state_of(session: ConsoleSession, number: int) -> Any:
+    status, job = session.api("GET", f"clusters/local/jobs/{number}")
+    assert status == 200, job
+    return job["state"]

@@ -28,13 +28,16 @@ from console.accounts.models import CustomRole, SignIn, TokenFacts
 from console.accounts.sessions import end
 from console.frame.access import Role, held_by, role_of
 from console.frame.permissions import Permission, not_covered
+from console.frame.versions import locked, version_of
 from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
+from console.gateway.changes import check_unchanged
 
 PASSWORD_BYTES = 15
 USERS_MAX = 1_000
 TOKENS_PER_USER_MAX = 20
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 3_650
+GONE = _("There is no such account.")
 
 
 def create_user(by: Caller, name: str, role: Role) -> tuple[User, str]:
@@ -68,7 +71,7 @@ def user_of(number: int) -> User:
         User.objects.select_related("profile").filter(pk=number).first() if number < 2**63 else None
     )
     if found is None:
-        raise NotFound(_("There is no such account."))
+        raise NotFound(GONE)
     return found
 
 
@@ -76,20 +79,36 @@ def user_named(name: str) -> User:
     """Return one account; raises NotFound."""
     found = User.objects.select_related("profile").filter(username=name.replace("\x00", "")).first()
     if found is None:
-        raise NotFound(_("There is no such account."))
+        raise NotFound(GONE)
     return found
 
 
 def roles_of(user: User) -> dict[str, Any]:
     """The roles of an account, for the audit list and REST."""
     names = user.profile.roles.order_by("name").values_list("name", flat=True)
-    return {"role": user.profile.role, "roles": list(names)}
+    return {"role": str(user.profile.role), "roles": list(names)}
 
 
-def set_roles(by: Caller, user: User, role: Role, roles: Sequence[CustomRole]) -> None:
-    """Give the account the built-in role and exactly these further roles."""
+def version_of_roles(user: User) -> str:
+    """Return the version of an account's roles for forms and as ETag."""
+    return version_of(roles_of(user))
+
+
+def set_roles(
+    by: Caller,
+    user: User,
+    role: Role,
+    roles: Sequence[CustomRole],
+    expected: str | None = None,
+) -> None:
+    """Give the account the built-in role and exactly these further roles.
+
+    Raises PreconditionFailed when the roles have another version than `expected`.
+    """
     check_held(by, role.permissions)
     with transaction.atomic():
+        user.profile = locked(user.profile, GONE)
+        check_unchanged(expected, version_of_roles(user))
         assign(by, user, roles)
         keep_role(user, role)
         _check_an_administrator_is_left()

@@ -17,11 +17,14 @@ from django.utils.translation import gettext_lazy as _
 from console.accounts.models import CustomRole, Profile
 from console.frame.access import Held, Role, held_by, layers_of
 from console.frame.permissions import Action, Permission, Target, not_covered
+from console.frame.versions import locked, version_of
 from console.gateway import AlreadyExists, NotAllowedNow, NotFound, Unusable
+from console.gateway.changes import check_unchanged
 
 ROLES_MAX = 200
 ROLES_PER_USER_MAX = 20
 ROLE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+GONE = _("There is no such role.")
 #: Names that would be mistaken for the built-in roles.
 RESERVED = frozenset({"viewer", "operator", "administrator", "none"})
 #: Maximum number of permissions in an error message.
@@ -41,7 +44,7 @@ class Holder:
 def role_named(name: str) -> CustomRole:
     found = CustomRole.objects.filter(name=name.replace("\x00", "")).first()
     if found is None:
-        raise NotFound(_("There is no such role."))
+        raise NotFound(GONE)
     return found
 
 
@@ -66,13 +69,29 @@ def create_role(
         raise taken from None
 
 
+def version(role: CustomRole) -> str:
+    """Return the version of a role for forms and as ETag."""
+    return version_of(role.state)
+
+
+@transaction.atomic
 def change_role(
-    by: Caller, role: CustomRole, description: str, permissions: Sequence[Permission]
-) -> None:
-    """Change a role; the caller must hold the permissions before and after the change."""
+    by: Caller,
+    role: CustomRole,
+    description: str,
+    permissions: Sequence[Permission],
+    expected: str | None = None,
+) -> CustomRole:
+    """Change a role; the caller must hold the permissions before and after the change.
+
+    Raises PreconditionFailed when the role has another version than `expected`.
+    """
+    role = locked(role, GONE)
+    check_unchanged(expected, version(role))
     check_held(by, [*role.parsed, *permissions])
     role.description, role.permissions = description, [str(each) for each in permissions]
     role.save(update_fields=["description", "permissions"])
+    return role
 
 
 def delete_role(by: Caller, role: CustomRole) -> None:

@@ -23,8 +23,13 @@ from console.frame.forms import TablerForm
 from console.frame.pages import Crumb, Page
 from console.frame.permissions import PATTERN_CHARS_MAX, Action, Scope, Target
 from console.frame.targets import resources
-from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
-from console.gateway import GatewayError
+from console.frame.versions import (
+    CHANGED_MEANWHILE,
+    check_posted,
+    posted_version,
+    shown_version,
+)
+from console.gateway import GatewayError, PreconditionFailed
 
 
 class CustomRoleForm(TablerForm):
@@ -170,20 +175,22 @@ class RolePage(Page):
         form = CustomRoleForm(request.POST, fixed_name=True)
         if not form.is_valid():
             return self.form(found, form, status=422)
-        current = version_of(found.state)
-        if is_outdated(request, current):
-            form.add_error(None, CHANGED_MEANWHILE)
-            return self.form(found, form, status=409, version=current)
         given = form.cleaned_data
         try:
+            check_posted(request, custom_roles.version(found))
             with audited(request, "role.update", target=role, before=found.state) as entry:
-                custom_roles.change_role(
+                changed = custom_roles.change_role(
                     request.user,
                     found,
                     given["description"],
                     given["permissions"],
+                    posted_version(request),
                 )
-                entry.after = found.state
+                entry.after = changed.state
+        except PreconditionFailed:
+            found = custom_roles.role_named(role)
+            form.add_error(None, CHANGED_MEANWHILE)
+            return self.form(found, form, status=409, version=custom_roles.version(found))
         except GatewayError as refusal:
             form.add_error(None, f"{refusal.detail} {refusal.hint}")
             return self.form(found, form, status=refusal.status)
@@ -193,7 +200,7 @@ class RolePage(Page):
     def form(
         self, role: CustomRole, form: CustomRoleForm, status: int = 200, **more: Any
     ) -> HttpResponse:
-        more.setdefault("version", shown_version(self.request, version_of(role.state)))
+        more.setdefault("version", shown_version(self.request, custom_roles.version(role)))
         return self.show(
             title=role.name,
             crumbs=[Crumb(_("Roles"), reverse("accounts:roles")), Crumb(role.name)],

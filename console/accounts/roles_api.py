@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,7 +14,7 @@ from console.accounts.models import DESCRIPTION_CHARS_MAX, ROLE_NAME_CHARS_MAX, 
 from console.accounts.role_pages import WhoForm
 from console.api.idempotency import IdempotentWrites
 from console.api.serializers import BodySerializer
-from console.api.views import DeclaredParameters
+from console.api.views import IF_MATCH, DeclaredParameters, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Held, Need, Role, held_by, needs
 from console.frame.permissions import (
@@ -25,6 +25,7 @@ from console.frame.permissions import (
     read_permissions,
 )
 from console.frame.targets import resources
+from console.gateway.changes import check_unchanged
 
 
 class PermissionsListField(serializers.ListField):
@@ -115,7 +116,7 @@ class RoleList(IdempotentWrites, DeclaredParameters):
                 request.user, given["name"], given["description"], given["permissions"]
             )
             entry.after = role.state
-        return Response(custom_body(role), 201)
+        return tagged(custom_body(role), custom_roles.version(role), status.HTTP_201_CREATED)
 
 
 @needs(Need.ADMIN)
@@ -125,20 +126,23 @@ class RoleOne(IdempotentWrites, DeclaredParameters):
     @extend_schema(responses=RoleSerializer)
     def get(self, request: Request, role: str) -> Response:
         """One role of this console."""
-        return Response(custom_body(custom_roles.role_named(role)))
+        found = custom_roles.role_named(role)
+        return tagged(custom_body(found), custom_roles.version(found))
 
-    @extend_schema(request=RolePutSerializer, responses=RoleSerializer)
+    @extend_schema(parameters=[IF_MATCH], request=RolePutSerializer, responses=RoleSerializer)
     def put(self, request: Request, role: str) -> Response:
         """Replace description and permissions; the accounts with the role get the new rights."""
         form = RolePutSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         found, given = custom_roles.role_named(role), form.validated_data
+        expected = expected_etag(request)
+        check_unchanged(expected, custom_roles.version(found))
         with audited(request, "role.update", target=role, before=found.state) as entry:
-            custom_roles.change_role(
-                request.user, found, given["description"], given["permissions"]
+            changed = custom_roles.change_role(
+                request.user, found, given["description"], given["permissions"], expected
             )
-            entry.after = found.state
-        return Response(custom_body(found))
+            entry.after = changed.state
+        return tagged(custom_body(changed), custom_roles.version(changed))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, role: str) -> Response:
@@ -156,19 +160,24 @@ class UserRoles(IdempotentWrites, DeclaredParameters):
     @extend_schema(responses=UserRolesSerializer)
     def get(self, request: Request, username: str) -> Response:
         """Roles and effective permissions of an account, each with its reason."""
-        return Response(user_body(changes.user_named(username)))
+        user = changes.user_named(username)
+        return tagged(user_body(user), changes.version_of_roles(user))
 
-    @extend_schema(request=UserRolesPutSerializer, responses=UserRolesSerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=UserRolesPutSerializer, responses=UserRolesSerializer
+    )
     def put(self, request: Request, username: str) -> Response:
         """Give an account exactly these roles, whose permissions the caller holds."""
         form = UserRolesPutSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         user, given = changes.user_named(username), form.validated_data
         roles = [custom_roles.role_named(name) for name in given["roles"]]
+        expected = expected_etag(request)
+        check_unchanged(expected, changes.version_of_roles(user))
         with audited(request, "user.role", target=username, before=changes.roles_of(user)) as entry:
-            changes.set_roles(request.user, user, Role(given["role"]), roles)
+            changes.set_roles(request.user, user, Role(given["role"]), roles, expected)
             entry.after = changes.roles_of(user)
-        return Response(user_body(user))
+        return tagged(user_body(user), changes.version_of_roles(user))
 
 
 @needs(Need.ADMIN)

@@ -19,8 +19,8 @@ from console.audit.recording import audited
 from console.frame.access import Need, Role, held_by, needs
 from console.frame.confirmations import ASK, Confirmation
 from console.frame.pages import Crumb, Page
-from console.frame.versions import is_outdated, version_of
-from console.gateway import AlreadyExists, NotAllowedNow, Unusable
+from console.frame.versions import check_posted, posted_version
+from console.gateway import AlreadyExists, NotAllowedNow, PreconditionFailed, Unusable
 
 PAGE_USERS = 50
 SEARCH_CHARS_MAX = 150
@@ -83,7 +83,7 @@ class UserPage(Page):
             title=user.get_username(),
             crumbs=[Crumb(_("Users"), reverse("accounts:users")), Crumb(user.get_username())],
             person=user,
-            version=version_of(changes.roles_of(user)),
+            version=changes.version_of_roles(user),
             person_role=Role(user.profile.role),
             form=RolesForm(initial=changes.roles_of(user)),
             held=held_by(user),
@@ -125,13 +125,16 @@ class UserPage(Page):
         if not form.is_valid():
             raise Unusable(_("There is no such role."))
         role, before = Role(form.cleaned_data["role"]), changes.roles_of(user)
-        if is_outdated(request, version_of(before)):
+        roles, expected = list(form.cleaned_data["roles"]), posted_version(request)
+        try:
+            check_posted(request, changes.version_of_roles(user))
+            with audited(request, "user.role", target=user.get_username(), before=before) as entry:
+                changes.set_roles(request.user, user, role, roles, expected)
+                entry.after = changes.roles_of(user)
+        except PreconditionFailed:
             text = _("Somebody else has changed the roles; the page shows the present ones.")
             messages.error(request, text)
             return
-        with audited(request, "user.role", target=user.get_username(), before=before) as entry:
-            changes.set_roles(request.user, user, role, list(form.cleaned_data["roles"]))
-            entry.after = changes.roles_of(user)
         messages.success(request, _("The roles are saved."))
 
     def switch(self, request: HttpRequest, user: User) -> None:

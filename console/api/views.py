@@ -160,6 +160,11 @@ class ClusterResource(IdempotentWrites, DeclaredParameters):
         )
 
 
+def tagged(body: Any, version: str, code: int = status.HTTP_200_OK, **headers: str) -> Response:
+    """Respond with an object and its version as `ETag`."""
+    return Response(body, code, headers={"ETag": f'"{version}"', **headers})
+
+
 def told_with(answer: Answer[Any]) -> dict[str, Any]:
     return {
         "asked_at_ms": answer.asked_at_ms,

@@ -62,6 +62,7 @@ def test_a_generated_sdk_lists_creates_pages_through_and_deletes(gantry: Gantry,
         base_url=gantry.url, token=token(gantry), prefix="Bearer", timeout=60
     ) as client:
         use(client, gantry, sdk)
+        change_twice(client, sdk)
 
 
 def use(client: Any, gantry: Gantry, sdk: Any) -> None:
@@ -96,3 +97,24 @@ def use(client: Any, gantry: Gantry, sdk: Any) -> None:
     wait_until(lambda: not walked(), "no topics")
     refused = sdk(f"{topics}get_topic").sync_detailed(gantry.cluster, names[0], client=client)
     assert refused.status_code == HTTPStatus.NOT_FOUND
+
+
+def change_twice(client: Any, sdk: Any) -> None:
+    """Change a role with the ETag of its last state, and with an old one."""
+    roles, models, name = "api.roles.", sdk("models"), f"sdk{uuid.uuid4().hex[:8]}"
+    new = models.RolePostRequest(name=name, permissions=["topics:read"])
+    made = sdk(f"{roles}create_role").sync_detailed(client=client, body=new)
+    assert made.status_code == HTTPStatus.CREATED, made.content
+    etag = sdk(f"{roles}get_role").sync_detailed(name, client=client).headers["ETag"]
+
+    def change(permission: str) -> Any:
+        body = models.RolePutRequest(permissions=[permission])
+        replace = sdk(f"{roles}replace_role").sync_detailed
+        return replace(name, client=client, body=body, if_match=etag)
+
+    assert change("groups:read").status_code == HTTPStatus.OK
+    assert change("messages:read").status_code == HTTPStatus.PRECONDITION_FAILED
+    kept = sdk(f"{roles}get_role").sync(name, client=client)
+    assert kept.permissions == ["groups:read"]
+    deleted = sdk(f"{roles}delete_role").sync_detailed(name, client=client)
+    assert deleted.status_code == HTTPStatus.NO_CONTENT

@@ -14,8 +14,13 @@ from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.confirmations import Confirmation
 from console.frame.pages import ClusterPage, Crumb
-from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
-from console.gateway import GatewayError
+from console.frame.versions import (
+    CHANGED_MEANWHILE,
+    check_posted,
+    posted_version,
+    shown_version,
+)
+from console.gateway import GatewayError, PreconditionFailed
 from console.services.alarms import receivers
 from console.services.alarms.forms import ReceiverForm
 from console.services.alarms.models import Receiver
@@ -104,14 +109,17 @@ class ReceiverPage(ClusterPage):
         form = ReceiverForm(request.POST)
         if not form.is_valid():
             return self.form(receiver, form, status=422)
-        current = version_of(receiver.changed_ms)
-        if is_outdated(request, current):
-            form.add_error(None, CHANGED_MEANWHILE)
-            return self.form(receiver, form, status=409, version=current)
         try:
+            check_posted(request, receivers.version(receiver))
             with audited(request, "alarm-receiver.update", **about) as entry:
-                receiver = receivers.save(receiver, form.draft(), request.user)
+                expected = posted_version(request)
+                receiver = receivers.save(receiver, form.draft(), request.user, expected)
                 entry.after = ReceiverSerializer(receiver).data
+        except PreconditionFailed:
+            receiver = receivers.receiver_numbered(number)
+            form.add_error(None, CHANGED_MEANWHILE)
+            current = receivers.version(receiver)
+            return self.form(receiver, form, status=409, version=current)
         except ValidationError as wrong:
             add_errors(form, wrong)
             return self.form(receiver, form, status=422)
@@ -125,7 +133,7 @@ class ReceiverPage(ClusterPage):
     def form(
         self, receiver: Receiver, form: ReceiverForm, status: int = 200, **more: Any
     ) -> HttpResponse:
-        current = version_of(receiver.changed_ms)
+        current = receivers.version(receiver)
         more.setdefault("version", shown_version(self.request, current))
         return self.show(
             title=receiver.name,

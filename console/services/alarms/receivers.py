@@ -13,12 +13,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.frame.ciphers import Cipher
+from console.frame.versions import locked, version_of
 from console.gateway import NotAllowedNow, NotFound, now_ms
+from console.gateway.changes import check_unchanged
 from console.services.alarms.models import Receiver, ReceiverKind
 
 CIPHER: Final = Cipher(b"gantry console: receivers of alarms")
 RECEIVERS_MAX: Final = 50
 RECIPIENTS_MAX: Final = 50
+GONE: Final = gettext_lazy("There is no such receiver.")
 URL_CHARS_MAX: Final = 2_000
 SECRET_CHARS_MAX: Final = 500
 
@@ -52,12 +55,27 @@ def target_of(receiver: Receiver) -> Target | None:
 def receiver_numbered(number: int) -> Receiver:
     found = Receiver.objects.filter(pk=number).first()
     if found is None:
-        raise NotFound(gettext_lazy("There is no such receiver."))
+        raise NotFound(GONE)
     return found
 
 
-def save(receiver: Receiver | None, draft: Draft, user: Any) -> Receiver:
-    """Create or change a receiver. Raises ValidationError for values, NotAllowedNow for a limit."""
+def version(receiver: Receiver) -> str:
+    """Return the version of a receiver for forms and as ETag: each change encrypts anew."""
+    return version_of(receiver.changed_ms, receiver.encrypted)
+
+
+@transaction.atomic
+def save(
+    receiver: Receiver | None, draft: Draft, user: Any, expected: str | None = None
+) -> Receiver:
+    """Create or change a receiver.
+
+    Raises ValidationError for values, NotAllowedNow for a limit, PreconditionFailed when the
+    receiver has another version than `expected`.
+    """
+    if receiver is not None:
+        receiver = locked(receiver, GONE)
+        check_unchanged(expected, version(receiver))
     if receiver is None and Receiver.objects.count() >= RECEIVERS_MAX:
         text = gettext_lazy("At most {most} receivers are possible.")
         raise NotAllowedNow(format_lazy(text, most=RECEIVERS_MAX))

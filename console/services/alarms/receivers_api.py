@@ -11,10 +11,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import patched
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.gateway import now_ms
+from console.gateway.changes import check_unchanged
 from console.services.alarms import receivers
 from console.services.alarms.models import Receiver
 from console.services.alarms.scope import ALL_CLUSTERS, check_scope
@@ -46,11 +47,11 @@ class AlarmReceiverList(ClusterResource):
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": draft.name}
         with audited(request, "alarm-receiver.create", **about) as entry:
-            receiver = saved(None, draft, request.user)
+            receiver = saved(None, draft, request.user, None)
             entry.after = ReceiverSerializer(receiver).data
         location = reverse("api-alarm-receiver", kwargs={"cluster": cluster, "number": receiver.pk})
-        body = ReceiverSerializer(receiver).data
-        return Response(body, status.HTTP_201_CREATED, headers={"Location": location})
+        body, version = ReceiverSerializer(receiver).data, receivers.version(receiver)
+        return tagged(body, version, status.HTTP_201_CREATED, Location=location)
 
 
 class AlarmReceiverOne(ClusterResource):
@@ -59,21 +60,25 @@ class AlarmReceiverOne(ClusterResource):
     @extend_schema(responses=ReceiverSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """One receiver, without secrets."""
-        return Response(ReceiverSerializer(receivers.receiver_numbered(number)).data)
+        receiver = receivers.receiver_numbered(number)
+        return tagged(ReceiverSerializer(receiver).data, receivers.version(receiver))
 
     @needs(Need.ADMIN)
-    @extend_schema(request=ReceiverFields(partial=True), responses=ReceiverSerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=ReceiverFields(partial=True), responses=ReceiverSerializer
+    )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a receiver; another host needs the secret again."""
-        receiver = receivers.receiver_numbered(number)
+        receiver, expected = receivers.receiver_numbered(number), expected_etag(request)
+        check_unchanged(expected, receivers.version(receiver))
         before = ReceiverSerializer(receiver).data
         draft = read(patched(ReceiverFields, before, request.data))
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": receiver.name, "before": before}
         with audited(request, "alarm-receiver.update", **about) as entry:
-            changed = saved(receiver, draft, request.user)
+            changed = saved(receiver, draft, request.user, expected)
             entry.after = ReceiverSerializer(changed).data
-        return Response(ReceiverSerializer(changed).data)
+        return tagged(ReceiverSerializer(changed).data, receivers.version(changed))
 
     @needs(Need.ADMIN)
     @extend_schema(responses={204: None})
@@ -122,8 +127,10 @@ def read(data: Any) -> receivers.Draft:
     return receivers.Draft(**serializer.validated_data)
 
 
-def saved(receiver: Receiver | None, draft: receivers.Draft, user: Any) -> Receiver:
+def saved(
+    receiver: Receiver | None, draft: receivers.Draft, user: Any, expected: str | None
+) -> Receiver:
     try:
-        return receivers.save(receiver, draft, user)
+        return receivers.save(receiver, draft, user, expected)
     except WrongValues as wrong:
         raise ValidationError(wrong.message_dict) from wrong

@@ -14,8 +14,13 @@ from console.frame.access import Need, needs
 from console.frame.confirmations import Confirmation
 from console.frame.formats import duration
 from console.frame.pages import ClusterPage, Crumb
-from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
-from console.gateway import GatewayError
+from console.frame.versions import (
+    CHANGED_MEANWHILE,
+    check_posted,
+    posted_version,
+    shown_version,
+)
+from console.gateway import GatewayError, PreconditionFailed
 from console.services.alarms import rules
 from console.services.alarms.forms import RuleForm, initial_of
 from console.services.alarms.models import AlarmRule, Episode, EpisodeState
@@ -117,11 +122,12 @@ class RulePage(ClusterPage):
         try:
             if "preview" in request.POST:
                 return self.form(rule, form, preview=rules.preview(self.cluster, values))
-            current = version_of(rules.state_of(rule))
-            if is_outdated(request, current):
-                form.add_error(None, CHANGED_MEANWHILE)
-                return self.form(rule, form, status=409, version=current)
+            check_posted(request, rules.version(rule))
             return self.saved(request, rule, form, values)
+        except PreconditionFailed:
+            rule = rules.rule_numbered(cluster, number)
+            form.add_error(None, CHANGED_MEANWHILE)
+            return self.form(rule, form, status=409, version=rules.version(rule))
         except ValidationError as wrong:
             add_errors(form, wrong)
         return self.form(rule, form, status=422)
@@ -131,7 +137,8 @@ class RulePage(ClusterPage):
     ) -> HttpResponseBase:
         check_scope(request, Need.WRITE, values["cluster"])
         with self.audited(request, rule, "alarm-rule.update") as entry:
-            changed = rules.save(rule, values, form.chosen_receivers(), request.user)
+            receivers, expected = form.chosen_receivers(), posted_version(request)
+            changed = rules.save(rule, values, receivers, request.user, expected)
             entry.after = rules.state_of(changed)
         messages.success(request, _("The rule is saved."))
         return redirect("alarms:rules", cluster=self.cluster.name)
@@ -157,7 +164,7 @@ class RulePage(ClusterPage):
     def form(self, rule: AlarmRule, form: RuleForm, status: int = 200, **more: Any) -> HttpResponse:
         title = title_of(rule)
         crumb = crumbs(self.cluster.name, title)
-        more.setdefault("version", shown_version(self.request, version_of(rules.state_of(rule))))
+        more.setdefault("version", shown_version(self.request, rules.version(rule)))
         return self.show(title=title, crumbs=crumb, form=form, rule=rule, status=status, **more)
 
 

@@ -13,7 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.frame.formats import duration
+from console.frame.versions import locked, version_of
 from console.gateway import Cluster, NotAllowedNow, NotFound, now_ms
+from console.gateway.changes import check_unchanged
 from console.services.alarms.evaluation import end_all
 from console.services.alarms.feed import announce
 from console.services.alarms.models import AlarmRule, Function, Receiver, Source
@@ -38,6 +40,7 @@ CONDITION: Final = (
     *("threshold", "clear_threshold", "finding_rule", "finding_severity"),
 )
 FIELDS: Final = (*CONDITION, "name", "enabled", "for_s", "clear_for_s", "severity", "note")
+GONE: Final = gettext_lazy("There is no such rule for this cluster.")
 FINDING_RULES: Final = tuple(rule.id for rule in RULES)
 #: What a function compares with the threshold.
 OF_WINDOW: Final[Mapping[str, Any]] = {
@@ -56,7 +59,7 @@ def rules_of(cluster: str) -> list[AlarmRule]:
 def rule_numbered(cluster: str, number: int) -> AlarmRule:
     found = AlarmRule.objects.filter(cluster__in=["", cluster], pk=number).first()
     if found is None:
-        raise NotFound(gettext_lazy("There is no such rule for this cluster."))
+        raise NotFound(GONE)
     return found
 
 
@@ -97,12 +100,22 @@ def _check_metric(found: Mapping[str, Any], problems: dict[str, str]) -> None:
             )
 
 
+def version(rule: AlarmRule) -> str:
+    """Return the version of a rule for forms and as ETag."""
+    return version_of(state_of(rule))
+
+
 def save(
-    rule: AlarmRule | None, values: Mapping[str, Any], receivers: Sequence[Receiver], user: Any
+    rule: AlarmRule | None,
+    values: Mapping[str, Any],
+    receivers: Sequence[Receiver],
+    user: Any,
+    expected: str | None = None,
 ) -> AlarmRule:
     """Create or change a rule. Open episodes of a changed condition end with a resolved notice.
 
-    Raises ValidationError for values, NotAllowedNow beyond RULES_MAX.
+    Raises ValidationError for values, NotAllowedNow beyond RULES_MAX, PreconditionFailed when the
+    rule has another version than `expected`.
     """
     found = checked(values)
     with transaction.atomic():
@@ -114,12 +127,12 @@ def save(
         )
         if same_name.exists():
             raise ValidationError({"name": _("Another rule has this name.")})
-        row = rule or AlarmRule()
+        row = AlarmRule() if rule is None else locked(rule, GONE)
         if rule is not None:
-            locked = _locked(rule)
-            is_other = any(getattr(locked, name) != found[name] for name in CONDITION)
+            check_unchanged(expected, version(row))
+            is_other = any(getattr(row, name) != found[name] for name in CONDITION)
             if is_other or not found["enabled"]:
-                end_all(locked, now_ms(), "rule-changed" if found["enabled"] else "rule-off")
+                end_all(row, now_ms(), "rule-changed" if found["enabled"] else "rule-off")
         for name in FIELDS:
             setattr(row, name, found[name])
         if row.default_key and row.name != default_name(row):
@@ -129,14 +142,6 @@ def save(
         row.receivers.set(receivers)
         announce(row.cluster, "rules")
     return row
-
-
-def _locked(rule: AlarmRule) -> AlarmRule:
-    """Return the stored rule, locked. Raises NotFound for a rule that is deleted meanwhile."""
-    found = AlarmRule.objects.select_for_update().filter(pk=rule.pk).first()
-    if found is None:
-        raise NotFound(gettext_lazy("There is no such rule for this cluster."))
-    return found
 
 
 def _store(row: AlarmRule) -> None:
@@ -151,9 +156,9 @@ def _store(row: AlarmRule) -> None:
 def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
     """Switch a rule on or off; off ends its open episodes."""
     with transaction.atomic():
-        locked = _locked(rule)
+        row = locked(rule, GONE)
         if not on:
-            end_all(locked, now_ms(), "rule-off")
+            end_all(row, now_ms(), "rule-off")
         AlarmRule.objects.filter(pk=rule.pk).update(
             enabled=on, changed_ms=now_ms(), changed_by=str(user), left_out=0
         )
@@ -163,9 +168,9 @@ def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
 def delete(rule: AlarmRule) -> None:
     """Delete a rule; its open episodes end with a resolved notice."""
     with transaction.atomic():
-        locked = _locked(rule)
-        end_all(locked, now_ms(), "rule-deleted")
-        locked.delete()
+        row = locked(rule, GONE)
+        end_all(row, now_ms(), "rule-deleted")
+        row.delete()
         announce(rule.cluster, "rules")
 
 

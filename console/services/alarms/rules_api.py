@@ -13,9 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import patched
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need
+from console.gateway.changes import check_unchanged
 from console.services.alarms import rules
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.alarms.scope import check_scope
@@ -42,11 +43,11 @@ class AlarmRuleList(ClusterResource):
         name = values["name"]
         check_scope(request, Need.WRITE, values["cluster"])
         with audited(request, "alarm-rule.create", cluster=cluster, target=name) as entry:
-            rule = saved(None, values, receivers, request.user)
+            rule = saved(None, values, receivers, request.user, None)
             entry.after = rules.state_of(rule)
         location = reverse("api-alarm-rule", kwargs={"cluster": cluster, "number": rule.pk})
-        body = AlarmRuleSerializer(rule).data
-        return Response(body, status.HTTP_201_CREATED, headers={"Location": location})
+        body, version = AlarmRuleSerializer(rule).data, rules.version(rule)
+        return tagged(body, version, status.HTTP_201_CREATED, Location=location)
 
 
 class AlarmRuleOne(ClusterResource):
@@ -55,20 +56,24 @@ class AlarmRuleOne(ClusterResource):
     @extend_schema(responses=AlarmRuleSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """One rule."""
-        return Response(AlarmRuleSerializer(rules.rule_numbered(cluster, number)).data)
+        rule = rules.rule_numbered(cluster, number)
+        return tagged(AlarmRuleSerializer(rule).data, rules.version(rule))
 
-    @extend_schema(request=RuleFields(partial=True), responses=AlarmRuleSerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=RuleFields(partial=True), responses=AlarmRuleSerializer
+    )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a rule. Alarms of a changed condition resolve, and begin anew."""
-        rule = rules.rule_numbered(cluster, number)
+        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
+        check_unchanged(expected, rules.version(rule))
         before = rules.state_of(rule)
         values, receivers = read(cluster, patched(RuleFields, body_of(rule), request.data))
         check_scope(request, Need.WRITE, rule.cluster, values["cluster"])
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": before}
         with audited(request, "alarm-rule.update", **about) as entry:
-            changed = saved(rule, values, receivers, request.user)
+            changed = saved(rule, values, receivers, request.user, expected)
             entry.after = rules.state_of(changed)
-        return Response(AlarmRuleSerializer(changed).data)
+        return tagged(AlarmRuleSerializer(changed).data, rules.version(changed))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
@@ -110,10 +115,14 @@ def read(cluster: str, data: Any) -> tuple[dict[str, Any], list[Receiver]]:
 
 
 def saved(
-    rule: AlarmRule | None, values: Mapping[str, Any], receivers: list[Receiver], user: Any
+    rule: AlarmRule | None,
+    values: Mapping[str, Any],
+    receivers: list[Receiver],
+    user: Any,
+    expected: str | None,
 ) -> AlarmRule:
     try:
-        return rules.save(rule, values, receivers, user)
+        return rules.save(rule, values, receivers, user, expected)
     except WrongValues as wrong:
         raise ValidationError(wrong.message_dict) from wrong
 

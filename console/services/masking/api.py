@@ -12,10 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import BodySerializer, patched
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, needs
 from console.frame.permissions import Target
+from console.gateway.changes import check_unchanged
 from console.gateway.messages.masks import EXPRESSION_CHARS_MAX, MaskKind
 from console.services.masking import rules
 from console.services.masking.models import (
@@ -112,11 +113,11 @@ class MaskingRuleList(ClusterResource):
         draft = read(request.data)
         check_scope(request, draft.all_clusters, None)
         with audited(request, "masking-rule.create", cluster=cluster, target=draft.name) as entry:
-            rule = saved(request, None, draft, cluster)
+            rule = saved(request, None, draft, cluster, None)
             entry.after = rule.state
         location = reverse("api-masking-rule", kwargs={"cluster": cluster, "number": rule.pk})
-        body = MaskingRuleSerializer(rule).data
-        return Response(body, status.HTTP_201_CREATED, headers={"Location": location})
+        body, version = MaskingRuleSerializer(rule).data, rules.version(rule)
+        return tagged(body, version, status.HTTP_201_CREATED, Location=location)
 
 
 class MaskingRuleOne(ClusterResource):
@@ -126,20 +127,24 @@ class MaskingRuleOne(ClusterResource):
     @extend_schema(responses=MaskingRuleSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """One rule of masked fields."""
-        return Response(MaskingRuleSerializer(rules.rule_numbered(cluster, number)).data)
+        rule = rules.rule_numbered(cluster, number)
+        return tagged(MaskingRuleSerializer(rule).data, rules.version(rule))
 
     @needs(Need.ADMIN)
-    @extend_schema(request=MaskingFields(partial=True), responses=MaskingRuleSerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=MaskingFields(partial=True), responses=MaskingRuleSerializer
+    )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a rule; needs `messages:unmasked` for the topics of the rule."""
-        rule = rules.rule_numbered(cluster, number)
+        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
+        check_unchanged(expected, rules.version(rule))
         draft = read(patched(MaskingFields, MaskingRuleSerializer(rule).data, request.data))
         check_scope(request, draft.all_clusters, rule)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": rule.state}
         with audited(request, "masking-rule.update", **about) as entry:
-            changed = saved(request, rule, draft, rule.cluster or cluster)
+            changed = saved(request, rule, draft, rule.cluster or cluster, expected)
             entry.after = changed.state
-        return Response(MaskingRuleSerializer(changed).data)
+        return tagged(MaskingRuleSerializer(changed).data, rules.version(changed))
 
     @needs(Need.ADMIN)
     @extend_schema(responses={204: None})
@@ -181,9 +186,13 @@ def read(data: Any) -> rules.Draft:
 
 
 def saved(
-    request: Request, rule: MaskingRule | None, draft: rules.Draft, cluster: str
+    request: Request,
+    rule: MaskingRule | None,
+    draft: rules.Draft,
+    cluster: str,
+    expected: str | None,
 ) -> MaskingRule:
     try:
-        return rules.save(request.user, rule, draft, cluster)
+        return rules.save(request.user, rule, draft, cluster, expected)
     except WrongValues as wrong:
         raise ValidationError(wrong.message_dict) from wrong

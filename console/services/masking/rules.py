@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from console.accounts.custom_roles import Caller, check_held
 from console.frame.permissions import STARS_MAX, Action, Permission
+from console.frame.versions import locked, version_of
 from console.gateway import NotFound, now_ms
+from console.gateway.changes import check_unchanged
 from console.gateway.messages.masks import (
     KINDS_WITH_EXPRESSION,
     MaskKind,
@@ -24,6 +27,7 @@ from console.services.masking.models import MaskingRule
 
 #: Maximum number of rules of the console.
 RULES_MAX: Final = 200
+GONE: Final = _("There is no such rule for this cluster.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def rule_numbered(cluster: str, number: int) -> MaskingRule:
     rows = MaskingRule.objects.filter(cluster__in=["", cluster], pk=number)
     found = rows.first() if number < 2**63 else None
     if found is None:
-        raise NotFound(_("There is no such rule for this cluster."))
+        raise NotFound(GONE)
     return found
 
 
@@ -84,9 +88,24 @@ _WRONG: Final = {
 }
 
 
-def save(by: Caller, rule: MaskingRule | None, draft: Draft, cluster: str) -> MaskingRule:
-    """Create or change a rule. Raises ValidationError, NotAllowedNow."""
+def version(rule: MaskingRule) -> str:
+    """Return the version of a rule for forms and as ETag."""
+    return version_of(rule.name, rule.state)
+
+
+@transaction.atomic
+def save(
+    by: Caller, rule: MaskingRule | None, draft: Draft, cluster: str, expected: str | None = None
+) -> MaskingRule:
+    """Create or change a rule.
+
+    Raises ValidationError, NotAllowedNow, and PreconditionFailed when the rule has another version
+    than `expected`.
+    """
     plain = checked(draft)
+    if rule is not None:
+        rule = locked(rule, GONE)
+        check_unchanged(expected, version(rule))
     if rule is None and MaskingRule.objects.count() >= RULES_MAX:
         raise ValidationError({"name": _("There are too many rules; delete one first.")})
     if rule is not None:

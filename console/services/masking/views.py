@@ -15,8 +15,13 @@ from console.frame.forms import TypedNameForm
 from console.frame.masking import seen_by
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.permissions import Target
-from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
-from console.gateway import GatewayError
+from console.frame.versions import (
+    CHANGED_MEANWHILE,
+    check_posted,
+    posted_version,
+    shown_version,
+)
+from console.gateway import GatewayError, PreconditionFailed
 from console.services.masking import rules
 from console.services.masking.forms import MaskingForm, initial_of
 from console.services.masking.models import MaskingRule
@@ -52,8 +57,7 @@ class RulePage(ClusterPage):
             Crumb(title),
         ]
         if rule:
-            current = version_of(rule.name, rule.state)
-            more.setdefault("version", shown_version(self.request, current))
+            more.setdefault("version", shown_version(self.request, rules.version(rule)))
         return self.show(title=title, crumbs=crumbs, form=form, rule=rule, status=status, **more)
 
     def submitted(self, request: HttpRequest, rule: MaskingRule | None) -> HttpResponseBase:
@@ -64,11 +68,14 @@ class RulePage(ClusterPage):
         try:
             if "preview" in request.POST:
                 return self.previewed(request, form, rule)
-            current = version_of(rule.name, rule.state) if rule else ""
-            if rule and is_outdated(request, current):
-                form.add_error(None, CHANGED_MEANWHILE)
-                return self.form(form, rule, status=409, version=current)
+            if rule:
+                check_posted(request, rules.version(rule))
             return self.saved(request, form, rule)
+        except PreconditionFailed:
+            assert rule is not None  # a new rule has no version
+            rule = rules.rule_numbered(self.cluster.name, rule.pk)
+            form.add_error(None, CHANGED_MEANWHILE)
+            return self.form(form, rule, status=409, version=rules.version(rule))
         except ValidationError as wrong:
             for name, reasons in wrong.message_dict.items():
                 form.add_error(name if name in form.fields else None, reasons)
@@ -94,7 +101,8 @@ class RulePage(ClusterPage):
         action = "masking-rule.update" if rule else "masking-rule.create"
         before = rule.state if rule else None
         with audited(request, action, cluster=cluster, target=draft.name, before=before) as entry:
-            entry.after = rules.save(request.user, rule, draft, cluster).state
+            expected = posted_version(request)
+            entry.after = rules.save(request.user, rule, draft, cluster, expected).state
         messages.success(request, _("The rule is saved."))
         return redirect("masking:list", cluster=cluster)
 

@@ -14,8 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import BodySerializer
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
+from console.gateway.changes import check_unchanged
 from console.gateway.messages.schemas.bounds import SCHEMA_BYTES_MAX
 from console.gateway.messages.schemas.decoder import Format
 from console.gateway.messages.schemas.framing import Framing
@@ -171,8 +172,8 @@ class BodyRuleList(ClusterResource):
         """Create a rule that decodes message bodies."""
         saved = _saved(request, "body-rule.create", cluster, None)
         location = reverse("api-body-rule", kwargs={"cluster": cluster, "number": saved.pk})
-        body = BodyRuleSerializer(saved).data
-        return Response(body, status.HTTP_201_CREATED, headers={"Location": location})
+        body, version = BodyRuleSerializer(saved).data, stored.version(saved)
+        return tagged(body, version, status.HTTP_201_CREATED, Location=location)
 
 
 class BodyRuleOne(ClusterResource):
@@ -182,13 +183,16 @@ class BodyRuleOne(ClusterResource):
     @extend_schema(responses=BodyRuleSerializer)
     def get(self, request: Request, cluster: str, number: int) -> Response:
         """One rule that decodes message bodies."""
-        return Response(BodyRuleSerializer(stored.rule_numbered(cluster, number)).data)
+        rule = stored.rule_numbered(cluster, number)
+        return tagged(BodyRuleSerializer(rule).data, stored.version(rule))
 
-    @extend_schema(request=BodyRuleFields, responses=BodyRuleSerializer)
+    @extend_schema(parameters=[IF_MATCH], request=BodyRuleFields, responses=BodyRuleSerializer)
     def put(self, request: Request, cluster: str, number: int) -> Response:
         """Replace a rule that decodes message bodies."""
         rule = stored.rule_numbered(cluster, number)
-        return Response(BodyRuleSerializer(_saved(request, "body-rule.update", cluster, rule)).data)
+        check_unchanged(expected_etag(request), stored.version(rule))
+        saved = _saved(request, "body-rule.update", cluster, rule)
+        return tagged(BodyRuleSerializer(saved).data, stored.version(saved))
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
@@ -204,10 +208,10 @@ def _saved(request: Request, action: str, cluster: str, rule: BodyRule | None) -
     fields = BodyRuleFields(data=request.data)
     fields.is_valid(raise_exception=True)
     draft = RuleDraft(**fields.validated_data)
-    before = rule.state if rule else None
+    before, expected = (rule.state, expected_etag(request)) if rule else (None, None)
     with audited(request, action, cluster=cluster, target=draft.topic, before=before) as entry:
         try:
-            saved = stored.save_rule(cluster, rule, draft, request.user)
+            saved = stored.save_rule(cluster, rule, draft, request.user, expected)
         except WrongValues as wrong:
             raise ValidationError(wrong.message_dict) from wrong
         entry.after = saved.state

@@ -12,7 +12,9 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.frame.permissions import PATTERN_CHARS_MAX, STARS_MAX
+from console.frame.versions import locked, version_of
 from console.gateway import Cluster, NotAllowedNow, NotFound, now_ms
+from console.gateway.changes import check_unchanged
 from console.gateway.messages.schemas import decoder
 from console.gateway.messages.schemas.bounds import SCHEMA_BYTES_MAX, SchemaError
 from console.gateway.messages.schemas.decoder import Decoder, Format, Schema, read_schema
@@ -26,6 +28,7 @@ SCHEMAS_MAX: Final = 50
 RULES_MAX: Final = 100
 #: Maximum length of the reasons why a schema is unusable, characters.
 FAULT_CHARS_MAX: Final = 2_000
+GONE: Final = _("There is no such rule for this cluster.")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -86,7 +89,7 @@ def rule_numbered(cluster: str, number: int) -> BodyRule:
     rows = BodyRule.objects.filter(cluster=cluster, pk=number).select_related("schema")
     found = rows.first() if number < 2**63 else None
     if found is None:
-        raise NotFound(_("There is no such rule for this cluster."))
+        raise NotFound(GONE)
     return found
 
 
@@ -157,8 +160,23 @@ def delete_schema(schema: BodySchema) -> None:
     schema.delete()
 
 
-def save_rule(cluster: str, rule: BodyRule | None, draft: RuleDraft, by: Any) -> BodyRule:
-    """Create or change a rule. Raises ValidationError, NotAllowedNow."""
+def version(rule: BodyRule) -> str:
+    """Return the version of a rule for forms and as ETag."""
+    return version_of(rule.state)
+
+
+@transaction.atomic
+def save_rule(
+    cluster: str, rule: BodyRule | None, draft: RuleDraft, by: Any, expected: str | None = None
+) -> BodyRule:
+    """Create or change a rule.
+
+    Raises ValidationError, NotAllowedNow, and PreconditionFailed when the rule has another version
+    than `expected`.
+    """
+    if rule is not None:
+        rule = locked(rule, GONE)
+        check_unchanged(expected, version(rule))
     schema = BodySchema.objects.filter(cluster=cluster, name=draft.schema).first()
     wrong: dict[str, Any] = {}
     topic = draft.topic

@@ -15,8 +15,13 @@ from console.frame.confirmations import ASK, Confirmation
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage, Crumb
 from console.frame.targets import target_of
-from console.frame.versions import CHANGED_MEANWHILE, is_outdated, shown_version, version_of
-from console.gateway import GatewayError
+from console.frame.versions import (
+    CHANGED_MEANWHILE,
+    check_posted,
+    posted_version,
+    shown_version,
+)
+from console.gateway import GatewayError, PreconditionFailed
 from console.gateway.topics.listing import topic_rows
 from console.services.schemas import stored
 from console.services.schemas.deletion import consequences
@@ -81,7 +86,7 @@ class FormPage(ClusterPage):
     def form(self, title: str, form: TablerForm, status: int = 200, **more: Any) -> HttpResponse:
         crumbs = _crumbs(self, title)
         if rule := more.get("rule"):
-            more.setdefault("version", shown_version(self.request, version_of(rule.state)))
+            more.setdefault("version", shown_version(self.request, stored.version(rule)))
         return self.show(title=title, crumbs=crumbs, form=form, status=status, **more)
 
 
@@ -178,16 +183,20 @@ def _saved(
     form = RuleForm(request.POST, cluster=cluster)
     if not form.is_valid():
         return page.form(title, form, status=422, rule=rule)
-    current = version_of(rule.state) if rule else ""
-    if rule and is_outdated(request, current):
-        form.add_error(None, CHANGED_MEANWHILE)
-        return page.form(title, form, status=409, rule=rule, version=current)
-    draft = form.draft()
+    draft, expected = form.draft(), posted_version(request)
     action = "body-rule.update" if rule else "body-rule.create"
     before = rule.state if rule else None
     try:
+        if rule:
+            check_posted(request, stored.version(rule))
         with audited(request, action, cluster=cluster, target=draft.topic, before=before) as entry:
-            entry.after = stored.save_rule(cluster, rule, draft, request.user).state
+            saved = stored.save_rule(cluster, rule, draft, request.user, expected)
+            entry.after = saved.state
+    except PreconditionFailed:
+        assert rule is not None  # a new rule has no version
+        rule = stored.rule_numbered(cluster, rule.pk)
+        form.add_error(None, CHANGED_MEANWHILE)
+        return page.form(title, form, status=409, rule=rule, version=stored.version(rule))
     except (ValidationError, GatewayError) as fault:
         return page.form(title, _refused(form, fault), status=422, rule=rule)
     messages.success(request, _("The rule is saved."))

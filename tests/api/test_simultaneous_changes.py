@@ -1,0 +1,115 @@
+"""Changes of the same version of an object: REST requests with `If-Match`, and two at once."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from console.accounts.models import CustomRole
+from console.audit.models import AuditRow
+from console.services.alarms.models import AlarmRule, Receiver
+from console.services.masking.models import MaskingRule
+from console.services.schemas.models import BodyRule
+from tests.api.conftest import Api
+from tests.api.test_body_schemas import upload
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM_TIMEOUT_S = 300
+
+
+def conditional(client: Client, method: str, path: str, first: Any, second: Any) -> Any:
+    """Change an object with its ETag; the old ETag is refused; without one, the change is made.
+
+    Returns the body of the refusal.
+    """
+    etag = client.get(path).headers["ETag"]
+
+    def change(body: Any, **headers: str) -> Any:
+        call = getattr(client, method)
+        return call(path, data=body, content_type="application/json", headers=headers)
+
+    changed = change(first, **{"If-Match": etag})
+    assert changed.status_code == 200, changed.content
+    assert changed.headers["ETag"] == client.get(path).headers["ETag"] != etag
+    before = client.get(path).json()
+    refused = change(second, **{"If-Match": etag})
+    assert refused.status_code == 412
+    assert client.get(path).json() == before
+    assert change(second, **{"If-Match": changed.headers["ETag"]}).status_code == 200
+    assert change(first).status_code == 200
+    assert change(second, **{"If-Match": "*"}).status_code == 200
+    return refused.json()
+
+
+def test_alarms_masks_and_rules_of_bodies(api: Api) -> None:
+    base = "/api/v1/clusters/local"
+    values = {"name": "slow", "source": "finding", "severity": "warning"}
+    rule = AlarmRule.objects.create(cluster="local", changed_ms=1, **values)
+    path = f"{base}/alarm-rules/{rule.pk}"
+    problem = conditional(api.client, "patch", path, {"note": "a"}, {"note": "b"})
+    assert "Somebody changed this since you read it." in problem["detail"]
+    assert AlarmRule.objects.get(pk=rule.pk).note == "b"
+    mail = {"name": "duty", "kind": "mail", "recipients": "a@example.org", "language": "en"}
+    made = api("post", "/alarm-receivers", mail)
+    assert made.status_code == 201
+    path = made.headers["Location"]
+    assert made.headers["ETag"] == api.client.get(path).headers["ETag"]
+    of = [{"recipients": f"{name}@example.org"} for name in "bc"]
+    conditional(api.client, "patch", path, *of)
+    assert Receiver.objects.get().recipients == "c@example.org"
+    mask = {"name": "cards", "topic": "*", "kind": "json", "expression": "$..card"}
+    path = api("post", "/masking-rules", mask).headers["Location"]
+    conditional(api.client, "patch", path, {"note": "a"}, {"note": "b"})
+    assert MaskingRule.objects.get().note == "b"
+    upload(api)
+    body = {"topic": "orders", "schema": "shop", "type_name": "shop.v1.Order", "framing": "raw"}
+    path = api("post", "/body-rules", body).headers["Location"]
+    conditional(api.client, "put", path, body | {"topic": "a"}, body | {"topic": "b"})
+    assert BodyRule.objects.get().topic == "b"
+
+
+def test_roles(api: Api, reader: User) -> None:
+    CustomRole.objects.create(name="payments", permissions=["topics:read"])
+    path, texts = "/api/v1/roles/payments", (["groups:read"], ["messages:read"])
+    conditional(api.client, "put", path, *({"permissions": each} for each in texts))
+    assert CustomRole.objects.get().permissions == ["messages:read"]
+    assert not AuditRow.objects.filter(action="role.update", result="failed").exists()
+    path = f"/api/v1/users/{reader.username}/roles"
+    roles = [{"role": "viewer", "roles": ["payments"]}, {"role": "operator", "roles": []}]
+    conditional(api.client, "put", path, *roles)
+    assert User.objects.get(pk=reader.pk).profile.role == "operator"
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
+        "GANTRY_HOME": str(tmp_path_factory.mktemp("home")),
+        "DJANGO_SETTINGS_MODULE": "console.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.api.simultaneous_changes"],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    "kind", ["alarm rule", "receiver", "mask", "body rule", "role", "roles of a user"]
+)
+def test_of_two_simultaneous_changes_one_is_refused(outcomes: dict[str, Any], kind: str) -> None:
+    found = outcomes[kind]
+    assert sorted(found["outcomes"]) == ["refused", f"saved {found['stored']}"]

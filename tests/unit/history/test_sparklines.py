@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 
 from console.services.history import sparklines
-from console.services.history.blocks import unpack
+from console.services.history.blocks import pack, unpack
 from console.services.history.metrics import BY_NAME, HOUR_MS, INTERVAL_MS, MINUTE_MS
-from console.services.history.sparklines import MINUTES, Sparkline, read_sparklines
+from console.services.history.sparklines import (
+    FRAMES_BYTES_MAX,
+    MINUTES,
+    FrameCache,
+    Sparkline,
+    read_sparklines,
+)
 from console.services.history.upkeep import SETTLED_AFTER_MS
 from tests.unit.history.stored import DAY_0_MS, recorder
 
@@ -59,7 +65,7 @@ def test_a_frame_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         return unpack(packed, *shape, **more)
 
     monkeypatch.setattr(sparklines, "unpack", counted)
-    sparklines._unpacked.cache_clear()
+    monkeypatch.setattr(sparklines, "_frames_kept", FrameCache(FRAMES_BYTES_MAX))
     with recorder(path) as record:
         for minute in range(3):
             record.put(
@@ -74,6 +80,44 @@ def test_a_frame_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         third = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
     assert len(unpacked) == 4
     np.testing.assert_allclose(third["once"].known, [0.37, 1.37, 2.37, 9.37], rtol=0.001)
+
+
+def test_the_frames_of_an_hour_of_five_large_clusters_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unpacked: list[bytes] = []
+
+    def counted(packed: bytes, *shape: Any, **more: Any) -> Any:
+        unpacked.append(packed)
+        return unpack(packed, *shape, **more)
+
+    monkeypatch.setattr(sparklines, "unpack", counted)
+    samples = np.random.default_rng(7)
+    topics, metrics, clusters = 5_000, 4, 5
+    frames = [
+        pack(samples.integers(0, 10_000, topics) / 7, exact=False)
+        for _ in range(clusters * metrics * MINUTES)
+    ]
+    cache = FrameCache(FRAMES_BYTES_MAX)
+    for _round in range(2):
+        for frame in frames:
+            cache.values(frame, exact=False)
+    assert len(unpacked) == len(frames)
+    assert cache.bytes <= FRAMES_BYTES_MAX
+
+
+def test_kept_frames_are_bounded_by_their_size() -> None:
+    frames = [pack(np.full(100, float(number)), exact=True) for number in range(50)]
+    whole = FrameCache(FRAMES_BYTES_MAX)
+    for frame in frames:
+        whole.values(frame, exact=True)
+    most = whole.bytes // 2
+    half = FrameCache(most)
+    for frame in frames:
+        values = half.values(frame, exact=True)
+        assert half.bytes <= most
+        assert values[0] == frames.index(frame)
+    assert half.bytes > most * 0.9
 
 
 def test_a_missing_file_and_an_empty_list_have_no_lines(tmp_path: Path) -> None:

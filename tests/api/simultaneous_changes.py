@@ -66,17 +66,16 @@ def kinds() -> Iterator[tuple[Any, ...]]:
     """Name, module, change and stored value of each kind of object with versions."""
     from django.contrib.auth.models import User
 
-    from console.accounts import changes, custom_roles
-    from console.accounts.models import CustomRole
-    from console.frame.access import Role
+    staff = User.objects.create_superuser("staff")
+    yield from alarms(staff)
+    yield from masks_and_bodies(staff)
+    yield from roles(staff)
+
+
+def alarms(staff: Any) -> Iterator[tuple[Any, ...]]:
     from console.services.alarms import receivers, rules
     from console.services.alarms.models import AlarmRule, Receiver
-    from console.services.masking import rules as masks
-    from console.services.masking.models import MaskingRule
-    from console.services.schemas import stored
-    from console.services.schemas.models import BodyRule
 
-    staff = User.objects.create_superuser("staff")
     AlarmRule.objects.create(name="slow", source="finding", changed_ms=1)
     rule = AlarmRule.objects.get(name="slow")
     values, known = rules.state_of(rule), rules.version(rule)
@@ -104,6 +103,14 @@ def kinds() -> Iterator[tuple[Any, ...]]:
         ),
         lambda: Receiver.objects.get().recipients.partition("@")[0],
     )
+
+
+def masks_and_bodies(staff: Any) -> Iterator[tuple[Any, ...]]:
+    from console.services.masking import rules as masks
+    from console.services.masking.models import MaskingRule
+    from console.services.schemas import stored
+    from console.services.schemas.models import BodyRule
+
     mask = masks.save(staff, None, masks.Draft("cards", "*", "json", "$..card"), "local")
     yield (
         "mask",
@@ -132,6 +139,15 @@ def kinds() -> Iterator[tuple[Any, ...]]:
         ),
         lambda: BodyRule.objects.get().topic,
     )
+
+
+def roles(staff: Any) -> Iterator[tuple[Any, ...]]:
+    from django.contrib.auth.models import User
+
+    from console.accounts import changes, custom_roles
+    from console.accounts.models import CustomRole
+    from console.frame.access import Role
+
     role = CustomRole.objects.create(name="payments", permissions=["topics:read"])
     yield (
         "role",

@@ -1,5 +1,6 @@
 """The wheel: complete, installed into an empty environment, and used without a compiler."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ PACKAGES = ("console", "core_broker", "gantry", "namesrv", "spark_jobs", "trace"
 CONTENTS = (".py", ".html", ".mo")
 PROGRAMS = ("gantry", "mqadmin", "mqbroker", "mqcontroller", "mqnamesrv", "mqstore")
 TIMEOUT_S = 60
+NEWEST = "3.13"
 BUILD_TIMEOUT_S = 600
 
 pytestmark = pytest.mark.timeout(1200)
@@ -161,6 +163,44 @@ def test_a_source_distribution_has_the_types_of_the_kernel(source: Path) -> None
 
 @pytest.mark.parametrize("missing", ["compiler", "Cython"])
 def test_the_source_builds_without(missing: str, source: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(build_without(missing, source, tmp_path)) as contents:
+        names = contents.namelist()
+    assert "console/files/static/gantry/frame.css" in names
+    assert "console/files/docs/settings.md" in names
+    assert not [name for name in names if name.endswith(".so")]
+
+
+def test_the_readme_message_is_sent_with_the_newest_python(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the kernel, whose compilation for another Python takes minutes."""
+    interpreter = newest_python()
+    if interpreter is None:
+        pytest.skip(f"no Python {NEWEST} on the PATH or in pyenv's folder")
+    plain = build_without("Cython", source, tmp_path)
+    programs = install(plain, tmp_path / "environment", str(interpreter))
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    python = str(programs / "python")
+    assert NEWEST in run(python, tmp_path, "--version").stdout
+    with Cluster(tmp_path, root=tmp_path, python=python) as cluster:
+        done = run(python, tmp_path, *readme_program(cluster.namesrv_addr))
+        assert done.returncode == 0, done.stderr
+
+
+def newest_python() -> Path | None:
+    """Return the newest interpreter that is tested, from the PATH or pyenv's folder."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"), "versions")
+    found = [shutil.which(f"python{NEWEST}"), *map(str, pyenv.glob(f"{NEWEST}.*/bin/python"))]
+    for each in filter(None, found):
+        done = subprocess.run([each, "--version"], check=False, capture_output=True, text=True)
+        if NEWEST in done.stdout:  # a shim of pyenv may have no interpreter
+            return Path(each)
+    return None
+
+
+def build_without(missing: str, source: Path, tmp_path: Path) -> Path:
+    """Build the source where Cython, or the compiler, is missing; return the wheel."""
     environ = {"PATH": "/usr/bin:/bin"}
     if missing == "Cython":
         blocked = tmp_path / "blocked" / "Cython"
@@ -173,11 +213,7 @@ def test_the_source_builds_without(missing: str, source: Path, tmp_path: Path) -
     build = ("build", "--build-base", str(tmp_path / "build"))
     run_setup(source, *build, "bdist_wheel", "--dist-dir", str(tmp_path), environ=environ)
     [wheel] = tmp_path.glob("gantry-*.whl")
-    with zipfile.ZipFile(wheel) as contents:
-        names = contents.namelist()
-    assert "console/files/static/gantry/frame.css" in names
-    assert "console/files/docs/settings.md" in names
-    assert not [name for name in names if name.endswith(".so")]
+    return wheel
 
 
 def copy_translated_kernel(source: Path) -> None:

@@ -40,14 +40,15 @@ def unpack(wheel: Path, folder: Path) -> Path:
     return folder
 
 
-def install(wheel: Path, folder: Path) -> Path:
-    """Install the wheel without extras into a new environment; return its folder of programs."""
+def install(wheel: Path, folder: Path, python: str = sys.executable) -> Path:
+    """Install the wheel without extras into a new environment of the interpreter; return the
+    environment's folder of programs."""
     uv = Path(sys.executable).parent / "uv"
     if uv.exists():
-        steps = [[uv, "venv", "-q", "-p", sys.executable, folder]]
+        steps = [[uv, "venv", "-q", "-p", python, folder]]
         steps += [[uv, "pip", "install", "-q", "-p", folder / "bin" / "python", wheel]]
     else:
-        steps = [[sys.executable, "-m", "venv", folder]]
+        steps = [[python, "-m", "venv", folder]]
         steps += [[folder / "bin" / "python", "-m", "pip", "install", "-q", wheel]]
     for step in steps:
         subprocess.run(step, check=True, timeout=INSTALL_DEADLINE_S, env=no_packages())

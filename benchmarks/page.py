@@ -160,10 +160,23 @@ on the machine (2026-11-24): ratios hold, absolute values do not.
   broker started in 0.24 s and had 44 MB resident; after the load, 58 MB without file pages.
 - **Fast path in Python.** Without the compiled kernel, a send of 64 x 1 used 22 to 34 µs with the
   fast path in Python, 49 to 51 µs with the slow path only, and 49 to 54 µs in Java 5.5.0. Java uses
-  both cores, an interpreted broker one core, so its rate on a quiet Intel Xeon was 0.79 of Java's
-  (AMD EPYC: 1.24). With the compiled kernel, the fast path in Python takes the sends that the
-  kernel leaves, above all those with keys or tags outside of ASCII: 25 µs instead of 55 µs. The
-  path stays because of these sends.
+  both cores, an interpreted broker one core. An interpreted broker reached 1.1 times Java's rate on
+  a quiet Intel Xeon (2026-11-24). On an AMD EPYC with other work (2026-11-28, nice -20, 6 runs of
+  4 s) an interpreted broker handled 34,000 to 37,000 sends/s, 28,000 in one disturbed run. Java
+  5.5.0 handled 37,876 on the same machine when quiet, so the ratio is 0.9 to 1.0. With the compiled
+  kernel, the fast path in Python takes the sends that the kernel leaves, above all those with keys
+  or tags outside of ASCII: 25 µs instead of 55 µs. The path stays because of these sends, although
+  its rate is not above Java's on both CPUs.
+- **Tail at an offered load.** Its cause is not known. All figures are of an AMD EPYC with other
+  work (2026-11-28), 19,000 sends/s of 64 x 1. In a recording of `perf sched` (5 s, disturbed: p50
+  90 ms) the event loop waited 560 times more than 1 ms for a core, 1.64 s in total. During 1.47 s
+  of these waits the load generator ran on the same core. With broker and generator pinned to a core
+  each, p99 was still 6.4 to 7.0 ms (4 rounds of 4 s, nice -20), and in a recording (p99 4.0 ms) the
+  event loop waited 33 times more than 1 ms in 4 s, mostly behind other processes. A shorter time
+  slice of the event loop's thread (`sched_setattr`, Linux 6.12 or newer) showed no effect: p99 was
+  5.9 ms with 0.1 ms (rounds of 5.6 to 7.1 ms), 4.2 ms with 0.3 ms (3.9 to 7.2 ms) and 5.7 ms
+  without (4.4 to 7.9 ms; 4 rounds of 4 s, nice -20). SCHED_BATCH for the other threads was measured
+  in disturbed rounds only. Neither is in use.
 """
 
 

@@ -11,13 +11,14 @@ from console.launcher.access import Access, is_secured, open_access
 from console.launcher.brokers import count_brokers, further_names
 from console.launcher.child import watch_without_threads
 from console.launcher.demo_control import DemoControl
+from console.launcher.demo_receiver import DemoReceiver
 from console.launcher.errors import StartError
 from console.launcher.home import claimed_home
 from console.launcher.options import Options, parse_options
 from console.launcher.ports import VIP_DISTANCE, Ports, choose_ports
 from console.launcher.probes import bracketed
 from console.launcher.replicas import check_replicas
-from console.launcher.services import Plan, RedisPlan, namesrv_addr, plan_redis
+from console.launcher.services import DemoAddresses, Plan, RedisPlan, namesrv_addr, plan_redis
 from console.launcher.supervisor import Supervisor
 from console.launcher.terminal import say
 from console.project_files import project_version
@@ -47,12 +48,14 @@ async def run(options: Options) -> None:
     ports = choose_ports(options, count_brokers(options, os.environ))
     access = open_access(options.home, options.host) if is_wanted else None
     control = await open_demo_control(options, ports)
+    receiver = await open_demo_receiver(options)
+    demo = DemoAddresses(control.text if control else "", receiver.url if receiver else "")
     redis_plan = plan_redis(os.environ, ports.redis)
-    plan = Plan(options, ports, redis_plan, access, control.text if control else "")
-    services = plan.services(set_up=prepare.is_needed(options.home))
+    plan = Plan(options, ports, redis_plan, access, demo)
+    services = plan.services(set_up=prepare.is_needed(options.home) or receiver is not None)
     if access:
         access.write_client_files(plan.namesrv_addr)
-    for line in introduction(options, ports, plan.redis, access):
+    for line in introduction(options, ports, plan.redis, access, demo.receiver):
         say(line)
     supervisor = Supervisor(services, log_folder=options.home / "logs", say=say)
     if control:
@@ -61,8 +64,9 @@ async def run(options: Options) -> None:
     try:
         await supervisor.run(lambda _: say(f"Gantry is ready: {url}"))
     finally:
-        if control:
-            control.close()
+        for listener in (control, receiver):
+            if listener:
+                listener.close()
 
 
 async def open_demo_control(options: Options, ports: Ports) -> DemoControl | None:
@@ -75,8 +79,21 @@ async def open_demo_control(options: Options, ports: Ports) -> DemoControl | Non
     return control
 
 
+async def open_demo_receiver(options: Options) -> DemoReceiver | None:
+    """Open the receiver of alarms of a demo; None without a worker, which sends the notices."""
+    if not (options.with_demo and options.with_worker):
+        return None
+    receiver = DemoReceiver(say)
+    await receiver.start()
+    return receiver
+
+
 def introduction(
-    options: Options, ports: Ports, redis_plan: RedisPlan, access: Access | None
+    options: Options,
+    ports: Ports,
+    redis_plan: RedisPlan,
+    access: Access | None,
+    demo_receiver: str = "",
 ) -> list[str]:
     """Return the start-up lines: one per listener and folder, and notices of missing functions."""
     host = bracketed(options.host)
@@ -114,6 +131,8 @@ def introduction(
             "  demo         a shop; its group accounting rejects some payments on purpose, see the "
             "page Dead letters"
         )
+        if demo_receiver:
+            lines.append(f"               notices of alarms appear here, and at {demo_receiver}")
         if ports.replicas:
             lines.append("               to see a failover, kill the master on the page Replicas")
     notices = [redis_plan.notice, java.notice() if options.with_worker else None]

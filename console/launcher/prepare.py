@@ -14,6 +14,8 @@ from console.launcher.errors import EXIT_USAGE
 from console.project_files import PROJECT_ROOT
 
 STAMP_NAME = "run/prepared"
+#: Stands while the receiver of alarms of the demo is on: a start without the demo switches it off.
+RECEIVER_STAMP_NAME = "run/demo-receiver"
 DATABASE_NAME = "console.sqlite3"
 #: Libraries with tables of their own.
 LIBRARIES = ("django", "django-axes", "django-celery-beat", "django-rest-knox")
@@ -25,6 +27,8 @@ def is_needed(home: Path) -> bool:
     With DATABASE_URL or GANTRY_ADMIN_PASSWORD, only Django can tell, so the result is True.
     """
     if os.environ.get("DATABASE_URL") or os.environ.get("GANTRY_ADMIN_PASSWORD"):
+        return True
+    if (home / RECEIVER_STAMP_NAME).exists():
         return True
     stamp = home / STAMP_NAME
     if not (home / DATABASE_NAME).exists() or not stamp.exists():
@@ -66,8 +70,16 @@ def main() -> int:
         return EXIT_USAGE
     from django.conf import settings
 
+    from console.services.alarms.demo_receiver import set_demo_receiver
+
     # Executors of Spark mount this folder of the volume; a kubelet would make it for root.
     (settings.GANTRY_HOME / "lake").mkdir(parents=True, exist_ok=True)
+    receiver_stamp: Path = settings.GANTRY_HOME / RECEIVER_STAMP_NAME
+    receiver_stamp.parent.mkdir(parents=True, exist_ok=True)
+    if set_demo_receiver(os.environ.get("GANTRY_DEMO_RECEIVER", "")):
+        receiver_stamp.touch()
+    else:
+        receiver_stamp.unlink(missing_ok=True)
     stamp: Path = settings.GANTRY_HOME / STAMP_NAME
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(fingerprint(), encoding="ascii")

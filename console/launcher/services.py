@@ -15,6 +15,7 @@ from pathlib import Path
 from console.launcher import redis
 from console.launcher.access import Access
 from console.launcher.brokers import NAME_VARIABLE, broker_folder, further_names
+from console.launcher.demo_receiver import LOOPBACK
 from console.launcher.options import Options
 from console.launcher.ports import BrokerPorts, Ports
 from console.launcher.probes import bracketed, http_ready, redis_ready
@@ -77,6 +78,16 @@ def namesrv_addr(options: Options, ports: Ports) -> str:
     return f"{bracketed(ANY_ADDRESS.get(options.host, options.host))}:{ports.namesrv}"
 
 
+@dataclass(frozen=True, slots=True)
+class DemoAddresses:
+    """Listeners of the launcher for a demo; empty: none."""
+
+    #: Port, token and cluster of the switch that kills replicas.
+    control: str = ""
+    #: URL of the receiver of alarms.
+    receiver: str = ""
+
+
 class Plan:
     """Builds the services from options, ports, the available Redis and the access control."""
 
@@ -86,13 +97,13 @@ class Plan:
         ports: Ports,
         redis_plan: RedisPlan,
         access: Access | None = None,
-        demo_control: str = "",
+        demo: DemoAddresses | None = None,
     ) -> None:
         self._options = options
         self._ports = ports
         self.redis = redis_plan
         self._access = access
-        self._demo_control = demo_control
+        self._demo_addresses = demo or DemoAddresses()
         self._home = options.home
         self._near_host = ANY_ADDRESS.get(options.host, options.host)
         self.namesrv_addr = namesrv_addr(options, ports)
@@ -223,7 +234,7 @@ class Plan:
         )
 
     def _set_up(self) -> Service:
-        env = self._console_env()
+        env = {**self._console_env(), "GANTRY_DEMO_RECEIVER": self._demo_addresses.receiver}
         if password := os.environ.get("GANTRY_ADMIN_PASSWORD"):
             env["GANTRY_ADMIN_PASSWORD"] = password
         return Service(
@@ -246,7 +257,7 @@ class Plan:
         return Service(
             name="console",
             command=python("-m", "uvicorn", "console.asgi:application", *listen, *manners, *stop),
-            env={**self._console_env(), "GANTRY_DEMO_CONTROL": self._demo_control},
+            env={**self._console_env(), "GANTRY_DEMO_CONTROL": self._demo_addresses.control},
             probe=http_ready(self._near_host, self._ports.console, "/livez"),
             after=after,
             needed=True,
@@ -295,6 +306,10 @@ class Plan:
         )
 
     def _console_env(self) -> dict[str, str]:
+        demo = {}
+        if self._demo_addresses.receiver:
+            permitted = (os.environ.get("CONSOLE_ALARM_NETWORKS", ""), LOOPBACK)
+            demo = {"CONSOLE_ALARM_NETWORKS": ",".join(filter(None, permitted))}
         return {
             "DJANGO_SETTINGS_MODULE": "console.settings",
             "GANTRY_HOME": str(self._home),
@@ -303,6 +318,7 @@ class Plan:
             "REDIS_URL": self.redis.url or "",
             # Passed to the set-up step only.
             "GANTRY_ADMIN_PASSWORD": "",
+            **demo,
             **(self._access.console_env(os.environ) if self._access else {}),
         }
 

@@ -52,10 +52,11 @@ class WorkerPing:
         """
         with self._lock:
             age_ms = None if self._kept is None else self._clock_ms() - self._kept.at_ms
-            if self._running is None and (age_ms is None or age_ms > KEPT_MS):
+            # A clock that was set back makes the age negative: the answer may be of any time.
+            if self._running is None and (age_ms is None or not 0 <= age_ms <= KEPT_MS):
                 self._running = threading.Thread(target=self._run, name="ping-workers", daemon=True)
                 self._running.start()
-            return self._kept if age_ms is not None and age_ms <= TOLD_MS else None
+            return self._kept if age_ms is not None and 0 <= age_ms <= TOLD_MS else None
 
     def _run(self) -> None:
         kept: WorkerAnswer | None = None

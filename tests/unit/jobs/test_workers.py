@@ -72,6 +72,15 @@ def test_an_answer_of_long_ago_is_not_told(workers: Workers) -> None:
     assert workers.ping.last() is not None
 
 
+def test_an_answer_of_a_clock_that_was_set_back_is_not_told(workers: Workers) -> None:
+    workers.ping.last()
+    workers.finish(answer=True)
+    workers.now_ms -= 3_600_000
+    assert workers.ping.last() is None
+    workers.finish(answer=False)
+    assert workers.ping.last() == WorkerAnswer(1_000_000 - 3_600_000, answers=False)
+
+
 def test_without_the_task_queue_the_workers_are_unknown(workers: Workers) -> None:
     workers.ping.last()
     workers.finish(RedisError("gone"))

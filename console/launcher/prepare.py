@@ -49,6 +49,23 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
+def keep_demo_receiver(home: Path, url: str) -> None:
+    """Store the receiver of a demo with its URL; without a demo, switch off that of the last start.
+
+    A receiver with the same name in a home without a demo belongs to a user, and stays.
+    """
+    from console.services.alarms.demo_receiver import set_demo_receiver
+
+    stamp = home / RECEIVER_STAMP_NAME
+    if not url and not stamp.exists():
+        return
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    if set_demo_receiver(url):
+        stamp.touch()
+    else:
+        stamp.unlink(missing_ok=True)
+
+
 def main() -> int:
     """Prepare the database of DJANGO_SETTINGS_MODULE; return 2 for wrong settings or database."""
     import django
@@ -70,16 +87,9 @@ def main() -> int:
         return EXIT_USAGE
     from django.conf import settings
 
-    from console.services.alarms.demo_receiver import set_demo_receiver
-
     # Executors of Spark mount this folder of the volume; a kubelet would make it for root.
     (settings.GANTRY_HOME / "lake").mkdir(parents=True, exist_ok=True)
-    receiver_stamp: Path = settings.GANTRY_HOME / RECEIVER_STAMP_NAME
-    receiver_stamp.parent.mkdir(parents=True, exist_ok=True)
-    if set_demo_receiver(os.environ.get("GANTRY_DEMO_RECEIVER", "")):
-        receiver_stamp.touch()
-    else:
-        receiver_stamp.unlink(missing_ok=True)
+    keep_demo_receiver(settings.GANTRY_HOME, os.environ.get("GANTRY_DEMO_RECEIVER", ""))
     stamp: Path = settings.GANTRY_HOME / STAMP_NAME
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(fingerprint(), encoding="ascii")

@@ -1,7 +1,10 @@
 """The stored receiver of the demo: one row, on during a demo, off in later starts without one."""
 
+from pathlib import Path
+
 import pytest
 
+from console.launcher.prepare import keep_demo_receiver
 from console.services.alarms.demo_receiver import NAME, set_demo_receiver
 from console.services.alarms.models import Receiver
 from console.services.alarms.receivers import target_of
@@ -29,3 +32,15 @@ def test_a_start_without_a_demo_switches_it_off() -> None:
     assert set_demo_receiver("http://127.0.0.1:1003/notices")
     row = Receiver.objects.get()
     assert (row.enabled, row.language) == (True, "zh-hans"), "the user's choice stays"
+
+
+def test_only_a_start_after_a_demo_switches_it_off(tmp_path: Path) -> None:
+    Receiver.objects.create(name=NAME, kind="mail", recipients="a@example.org", changed_ms=1)
+    keep_demo_receiver(tmp_path, "")
+    assert Receiver.objects.get().enabled, "the receiver of a user"
+    keep_demo_receiver(tmp_path, "http://127.0.0.1:1001/notices")
+    keep_demo_receiver(tmp_path, "")
+    assert not Receiver.objects.get().enabled
+    Receiver.objects.update(enabled=True)
+    keep_demo_receiver(tmp_path, "")
+    assert Receiver.objects.get().enabled, "a user switched it on again"

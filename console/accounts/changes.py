@@ -24,7 +24,7 @@ from console.accounts.custom_roles import (
     check_held,
     check_not_above,
 )
-from console.accounts.models import CustomRole, SignIn, TokenFacts
+from console.accounts.models import CustomRole, Profile, SignIn, TokenFacts
 from console.accounts.sessions import end
 from console.frame.access import Role, held_by, role_of
 from console.frame.permissions import Permission, not_covered
@@ -107,6 +107,7 @@ def set_roles(
     """
     check_held(by, role.permissions)
     with transaction.atomic():
+        _lock_administrators()
         user.profile = locked(user.profile, GONE)
         check_unchanged(expected, version_of_roles(user))
         assign(by, user, roles)
@@ -121,6 +122,7 @@ def set_active(by: Caller, user: User, active: bool) -> None:
     """
     check_not_above(by, user)
     with transaction.atomic():
+        _lock_administrators()
         user.is_active = active
         user.save(update_fields=["is_active"])
         _check_an_administrator_is_left()
@@ -213,7 +215,17 @@ def keep_role(user: User, role: Role) -> None:
     user.save(update_fields=["is_staff", "is_superuser"])
 
 
+def _lock_administrators() -> None:
+    """Lock the administrators until the end of the transaction that the caller has begun.
+
+    Otherwise two simultaneous changes of different accounts could each leave the other account.
+    """
+    rows = Profile.objects.select_for_update().filter(role=Role.ADMINISTRATOR).order_by("pk")
+    list(rows.values_list("pk"))
+
+
 def _check_an_administrator_is_left() -> None:
+    """Call after `_lock_administrators`, in the same transaction."""
     left = User.objects.filter(is_active=True, profile__role=Role.ADMINISTRATOR)
     if not left.exists():
         raise NotAllowedNow(

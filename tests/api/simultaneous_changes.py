@@ -1,6 +1,6 @@
-"""Two threads change the same version of an object, in a program with a database file of its own.
+"""Two threads change the same version of an object, in a program with a database of its own.
 
-    GANTRY_HOME=… python -m tests.api.simultaneous_changes
+    GANTRY_HOME=… [DATABASE_URL=…] python -m tests.api.simultaneous_changes
 
 Prints one JSON object: for each kind of object the outcomes of both changes, and the stored value.
 Each change waits between check and save until the other one has checked, too; where the row is
@@ -31,7 +31,7 @@ def both(module: Any, change: Change, stored: Callable[[], str]) -> dict[str, An
     """Run the change in two threads with a value each."""
     from django.db import connection
 
-    from console.gateway import PreconditionFailed
+    from console.gateway import NotAllowedNow, PreconditionFailed
     from console.gateway.changes import check_unchanged
 
     meeting, outcomes = threading.Barrier(2), []
@@ -47,7 +47,7 @@ def both(module: Any, change: Change, stored: Callable[[], str]) -> dict[str, An
         try:
             change(value)
             outcomes.append(f"saved {value}")
-        except PreconditionFailed:
+        except (PreconditionFailed, NotAllowedNow):
             outcomes.append("refused")
         finally:
             connection.close()
@@ -70,6 +70,7 @@ def kinds() -> Iterator[tuple[Any, ...]]:
     yield from alarms(staff)
     yield from masks_and_bodies(staff)
     yield from roles(staff)
+    yield administrators()
 
 
 def alarms(staff: Any) -> Iterator[tuple[Any, ...]]:
@@ -175,6 +176,29 @@ def roles(staff: Any) -> Iterator[tuple[Any, ...]]:
         ),
         lambda: ",".join(changes.roles_of(User.objects.get(pk=reader.pk))["roles"]),
     )
+
+
+def administrators() -> tuple[Any, ...]:
+    """Each of two administrators takes the role from the other one; the value is whose is gone."""
+    from django.contrib.auth.models import User
+
+    from console.accounts import changes
+    from console.frame.access import Role
+
+    User.objects.all().delete()
+    for value in NEW_VALUES:
+        User.objects.create_superuser(value)
+
+    def demote(value: str) -> None:
+        other = next(each for each in NEW_VALUES if each != value)
+        by, user = (User.objects.get(username=name) for name in (other, value))
+        changes.set_roles(by, user, Role.VIEWER, ())
+
+    def demoted() -> str:
+        users = User.objects.exclude(profile__role=Role.ADMINISTRATOR).order_by("pk")
+        return ",".join(each.get_username() for each in users)
+
+    return "last administrator", changes, demote, demoted
 
 
 if __name__ == "__main__":

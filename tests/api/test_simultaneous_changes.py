@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from console.services.masking.models import MaskingRule
 from console.services.schemas.models import BodyRule
 from tests.api.conftest import Api
 from tests.api.test_body_schemas import upload
+from tests.support.postgres import PostgreSql, why_not
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM_TIMEOUT_S = 300
@@ -86,10 +89,23 @@ def test_roles(api: Api, reader: User) -> None:
     assert User.objects.get(pk=reader.pk).profile.role == "operator"
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+@pytest.fixture(scope="module", params=["SQLite", "PostgreSQL"])
+def outcomes(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Any]]:
+    with ExitStack() as stack:
+        url = ""
+        if request.param == "PostgreSQL":
+            if reason := why_not():
+                pytest.skip(reason)
+            url = stack.enter_context(PostgreSql()).url
+        yield outcomes_on(url, tmp_path_factory)
+
+
+def outcomes_on(url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {
-        **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
+        **os.environ,
+        "DATABASE_URL": url,
         "GANTRY_HOME": str(tmp_path_factory.mktemp("home")),
         "DJANGO_SETTINGS_MODULE": "console.settings",
     }
@@ -108,7 +124,11 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "kind", ["alarm rule", "receiver", "mask", "body rule", "role", "roles of a user"]
+    "kind",
+    [
+        *("alarm rule", "receiver", "mask", "body rule", "role", "roles of a user"),
+        "last administrator",
+    ],
 )
 def test_of_two_simultaneous_changes_one_is_refused(outcomes: dict[str, Any], kind: str) -> None:
     found = outcomes[kind]

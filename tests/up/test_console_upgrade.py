@@ -94,13 +94,16 @@ class Installation:
 
 @pytest.fixture
 def installation(tmp_path: Path, shared_cluster: Cluster) -> Iterator[Installation]:
+    server = find_server()
+    if server is None:
+        pytest.skip("no Valkey is installed here")
     home = tmp_path / "home"
     home.mkdir()
     with ExitStack() as stack:
         port = free_broker_port()
         options = ("--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path))
         queue = subprocess.Popen(
-            [str(find_server()), "--port", str(port), *options], stdout=subprocess.DEVNULL
+            [str(server), "--port", str(port), *options], stdout=subprocess.DEVNULL
         )
         stack.callback(stop_program, queue)
         yield Installation(

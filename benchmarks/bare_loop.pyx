@@ -17,7 +17,8 @@ from posix.unistd cimport pwrite
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_FromStringAndSize
 
 from core_broker.kernel.connection_state cimport ConnectionState
-from core_broker.kernel.fast_path cimport FastPath, FastProtocol
+from core_broker.kernel.fast_path cimport FastPath
+from core_broker.kernel.fast_protocol cimport FastProtocol
 from core_broker.kernel.index_items import add_items
 
 cdef extern from "sys/epoll.h" nogil:
@@ -68,6 +69,7 @@ cdef class BareProtocol(FastProtocol):
         self._transport = OpenTransport()
         self.peer_record = peer
         self._path = path
+        self._writes = path.writes
         self._dirty = dirty
         self._high_water_bytes = 1 << 30
         self._in_flight_max = 1 << 30
@@ -110,7 +112,7 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
     event.events = EPOLLIN
     event.data.fd = listen_fd
     epoll_ctl(poll_fd, EPOLL_CTL_ADD, listen_fd, &event)
-    path._began = 1.0
+    path.writes.began = 1.0
     while True:
         with nogil:
             count = epoll_wait(poll_fd, events, EVENTS_MAX, -1)

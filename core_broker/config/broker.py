@@ -105,6 +105,8 @@ class BrokerConfig(AccessSettings):
 
     # Gantry's own: common-case requests take the compiled fast path where the kernel is built.
     kernel_enable: bool = key(True, updatable=True)
+    # Gantry's own: the kernel reads connections without TLS itself, where the system has epoll.
+    kernel_poll_enable: bool = key(True, updatable=True)
 
     # Pulling.
     long_polling_enable: bool = key(True, updatable=True)

@@ -14,6 +14,8 @@ untouched to the next path. All paths store and answer the same bytes (tests/uni
                                         the event loop, and hands over at the iteration's end
     compiled.py                         the compiled fast path of one server
     python_intake.py                    the fast path in Python of one connection
+    polled_reads.py                     the kernel's reads of the connections without TLS
+    lent_transport.py                   the transport of a connection whose socket the kernel uses
     writer_thread.py                    a second thread for sending many long answers
 """
 

@@ -9,11 +9,13 @@ from typing import cast
 from core_broker.config import BrokerConfig
 from core_broker.fastpath.heartbeats import FastHeartbeats
 from core_broker.fastpath.lent_transport import LentTransport
+from core_broker.fastpath.polled_reads import PolledReads
 from core_broker.fastpath.pulls import FastPulls
 from core_broker.fastpath.sends import FastSends, SendClasses
 from core_broker.fastpath.writer_thread import WriterThread
 from core_broker.kernel.connection_state import ConnectionState
-from core_broker.kernel.fast_path import FastPath, FastProtocol
+from core_broker.kernel.fast_path import FastPath
+from core_broker.kernel.fast_protocol import FastProtocol
 from core_broker.kernel.guard import Guard
 from core_broker.kernel.queues import SendTopic
 from core_broker.kernel.sends import CompiledSends
@@ -27,7 +29,7 @@ from core_broker.remoting.iteration import AnswerWriter
 
 
 class CompiledFastPath:
-    """The kernel's request handlers with shells, and a writer thread for long answers.
+    """The kernel's request handlers with shells, its poller, and a writer thread for long answers.
 
     The first stage of the intake (remoting/intake.py), and two steps of the end of an iteration.
     """
@@ -52,26 +54,29 @@ class CompiledFastPath:
             },
             None if admissions is None else Guard(admissions),
         )
-        self.writer_thread = WriterThread(self._kernel)
+        self.writer_thread = WriterThread(self._kernel.writes)
+        self.polled_reads = PolledReads(self._kernel)
 
     def accept(self, endpoint: Endpoint, python: IntakeStage | None) -> asyncio.BaseProtocol | None:
         """Make a connection with a compiled protocol; None while kernelEnable is false."""
         if not _is_enabled(self._ctx.config):
             return None
         connection = Connection(endpoint, python, cast("ConnectionState", ConnectionState()))
-        return CompiledProtocol(self._kernel, connection, endpoint.iteration, self.writer_thread)
+        reads = self.polled_reads if self._ctx.config.kernel_poll_enable else None
+        return CompiledProtocol(self._kernel, connection, self.writer_thread, reads)
 
     def end_iteration(self) -> None:
         """Let the next read begin an iteration: takers call `begin` of the shells again."""
-        self._kernel.end_iteration()
+        self._kernel.writes.end_iteration()
 
     def write(self, dirty: list[AnswerWriter]) -> None:
         """Write to the connections with answers, partly by the writer thread."""
-        self._kernel.flush(dirty)
+        self._kernel.writes.flush(dirty)
 
     def stop(self) -> None:
-        """End the writer thread; the last connection is gone."""
+        """End the writer thread and the poller; the last connection is gone."""
         self.writer_thread.stop()
+        self.polled_reads.stop()
 
     @property
     def pulls_missed(self) -> int:
@@ -91,26 +96,49 @@ class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[
         self,
         kernel: FastPath,
         connection: Connection,
-        iteration: object,
         writer_thread: WriterThread,
+        polled_reads: PolledReads | None,
     ) -> None:
-        super().__init__(kernel, connection, iteration)
+        super().__init__(kernel, connection, connection.iteration)
         self._writer_thread = writer_thread
+        #: None where the event loop reads.
+        self._polled_reads: PolledReads | None = None
+        self._offered_reads = polled_reads
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open; without TLS the kernel may send to the socket."""
+        """The connection is open; without TLS the kernel may use the socket."""
         stream, descriptor = cast("asyncio.Transport", transport), -1
         sock = transport.get_extra_info("socket")
         if sock is not None and transport.get_extra_info("sslcontext") is None:
             self._writer_thread.start()
             descriptor = sock.fileno()
-            stream = LentTransport(stream, self.settle)
+            stream = LentTransport(stream, self)
+            # Event loops begin to read after the call.
+            asyncio.get_running_loop().call_soon(
+                self._take_over, cast("asyncio.Transport", transport)
+            )
         self.connection.writer = self
         self.connection.connection_made(stream)
         self.opened(transport, descriptor)
 
+    def _take_over(self, transport: asyncio.Transport) -> None:
+        """Let the kernel read in place of the event loop, at once or after a stall."""
+        self._polled_reads = self._offered_reads
+        if not (self.state.is_closing or self.state.is_stalled) and self.resume_reading():
+            transport.pause_reading()
+
+    def pause_reading(self) -> bool:
+        """Stop the kernel's reads; False when the kernel does not read."""
+        return self._polled_reads is not None and self._polled_reads.end(self)
+
+    def resume_reading(self) -> bool:
+        """Let the kernel read; False when the event loop must."""
+        reads = self._polled_reads
+        return reads is not None and reads.begin(self, self.connection.iteration)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """The connection is lost; asyncio closes the socket after the call."""
+        self.pause_reading()
         self.settle()
         self.connection.connection_lost(exc)
         self.connection.writer = None

@@ -11,7 +11,7 @@ from core_broker.fastpath.contracts import (
     KeptHeartbeat,
 )
 from core_broker.fastpath.templates import success_template
-from core_broker.kernel.fast_path import FastProtocol
+from core_broker.kernel.fast_protocol import FastProtocol
 from core_broker.kernel.heartbeats import CompiledHeartbeats
 from core_broker.kernel.heartbeats import KeptHeartbeat as CompiledKeptHeartbeat
 from core_broker.processors.clients import ClientProcessor, TableState

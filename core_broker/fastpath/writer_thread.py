@@ -3,7 +3,7 @@
 import os
 import threading
 
-from core_broker.kernel.fast_path import FastPath
+from core_broker.kernel.fast_connection import FastWrites
 from core_broker.kernel.writer import Writer
 
 
@@ -13,8 +13,8 @@ class WriterThread:
     With a single processor no thread is started: a thread would take time from the event loop.
     """
 
-    def __init__(self, kernel: FastPath) -> None:
-        self._kernel = kernel
+    def __init__(self, writes: FastWrites) -> None:
+        self._writes = writes
         self._writer: Writer | None = None
         self._thread: threading.Thread | None = None
         self._is_useful = _processors() > 1
@@ -36,12 +36,12 @@ class WriterThread:
         self._writer = writer
         self._thread = threading.Thread(target=writer.run, name="answers", daemon=True)
         self._thread.start()
-        self._kernel.lend_to(writer)
+        self._writes.lend_to(writer)
 
     def stop(self) -> None:
         """Send the answers given to the thread, and end the thread."""
         if self._thread is not None and self._writer is not None:
-            self._kernel.lend_to(None)
+            self._writes.lend_to(None)
             self._writer.stop()
             self._thread.join()
             self._thread = None

@@ -12,7 +12,8 @@ log; other answers are copied once, and sent at the end of the iteration.
 
 import cython
 from cython.cimports.core_broker.kernel.connection_state import ConnectionState
-from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath, FastProtocol
+from cython.cimports.core_broker.kernel.fast_connection import FastConnection
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.fields import (
     EXPRESSION_TYPE_FIELD,
     GROUP_FIELD,
@@ -140,7 +141,7 @@ class CompiledPulls(FastHandler):
         self, path: FastPath, body: cython.pointer(uint8_t), body_bytes: uint32_t
     ) -> cython.bint:
         header: NamedHeader = cython.cast(NamedHeader, path.header)
-        protocol: FastProtocol = path.protocol
+        protocol: FastConnection = path.protocol
         state: ConnectionState = protocol.state
         if self._iteration != path.iteration:
             self._begin(path.iteration, state.arrived)

@@ -12,7 +12,8 @@ The formats are in message/record.py, message/batch.py and remoting/command.py.
 
 import cython
 from cython.cimports.core_broker.kernel.answers import Answers
-from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath, FastProtocol
+from cython.cimports.core_broker.kernel.fast_connection import FastConnection
+from cython.cimports.core_broker.kernel.fast_path import FastHandler, FastPath
 from cython.cimports.core_broker.kernel.memory import Memory
 from cython.cimports.core_broker.kernel.octets import Text, get16, get32, is_ascii, same
 from cython.cimports.core_broker.kernel.properties import Properties
@@ -35,7 +36,7 @@ BATCH_MESSAGES_MAX = cython.declare(cython.int, 16384)
 class HeldAnswers:
     """Answers to one connection that wait for the disk: frames, and the number of frames."""
 
-    protocol: FastProtocol
+    protocol: FastConnection
     answers = cython.declare(bytes, visibility="readonly")
     answer_count = cython.declare(cython.int, visibility="readonly")
 
@@ -148,7 +149,9 @@ class CompiledSends(FastHandler):
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
-    def hold_answers(self, protocol: FastProtocol, answers: bytes, count: cython.int) -> cython.int:
+    def hold_answers(
+        self, protocol: FastConnection, answers: bytes, count: cython.int
+    ) -> cython.int:
         held: HeldAnswers = HeldAnswers.__new__(HeldAnswers)
         held.protocol = protocol
         held.answers = answers

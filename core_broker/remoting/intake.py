@@ -1,6 +1,7 @@
 """The intake of received bytes: interfaces between a server and the fast paths.
 
-    1. compiled fast path    a separate asyncio protocol; leaves other requests to stage 2
+    1. compiled fast path    a separate asyncio protocol, or reads of its own; leaves other requests
+                             to stage 2
     2. fast path in Python   a stage of the connection; leaves other requests to stage 3
     3. slow path             connection.py: splits frames, decodes commands, calls the dispatch
 

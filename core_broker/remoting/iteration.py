@@ -5,6 +5,9 @@ connection. At the end the steps of IterationEnd run in order, then every connec
 gets one write. A read with very many requests is split into two iterations, so that the peer can
 process the first answers while the broker handles the remaining requests.
 
+An iteration begins with a read of the event loop, and ends with a callback behind all reads; or
+`run` reads and ends an iteration of its own.
+
 The slow path handles requests for `budget_s` per iteration and at least one request per read; the
 remaining requests of a connection wait for the next iteration, so that other peers are served.
 """
@@ -87,6 +90,15 @@ class Iteration:
         self.dirty.append(writer)
         if not self._is_end_scheduled:
             self._schedule_end()
+
+    def run(self, reads: Step) -> None:
+        """Run reads as an iteration of their own: end it at once, without waiting for the loop."""
+        is_end_scheduled, self._is_end_scheduled = self._is_end_scheduled, True
+        try:
+            reads()
+        finally:
+            self._is_end_scheduled = is_end_scheduled
+            self.end()
 
     def end(self) -> None:
         """Run the steps now; later requests belong to the next iteration."""

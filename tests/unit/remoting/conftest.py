@@ -7,8 +7,12 @@ from contextlib import AsyncExitStack
 import pytest
 import uvloop
 
+from core_broker.fastpath import has_kernel
 from tests.unit.remoting.peers import Loopback
 from tests.unit.remoting.tls_peers import Files, Tls
+
+#: Modules whose servers are read by the event loop, and by the kernel's poller.
+READ_BY_BOTH = {"test_server", "test_server_limits", "test_waiting"}
 
 
 def pytest_asyncio_loop_factories(
@@ -18,11 +22,19 @@ def pytest_asyncio_loop_factories(
     return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test of a server runs once per way to read, where the kernel is compiled."""
+    is_read_by_both = metafunc.module.__name__.rpartition(".")[2] in READ_BY_BOTH
+    if is_read_by_both and has_kernel() and "loopback" in metafunc.fixturenames:
+        ways = {"by the loop": False, "polled": True}
+        metafunc.parametrize("loopback", ways.values(), indirect=True, ids=ways.keys())
+
+
 @pytest.fixture
-async def loopback() -> AsyncIterator[Loopback]:
+async def loopback(request: pytest.FixtureRequest) -> AsyncIterator[Loopback]:
     """Makes servers, clients and raw peers, and closes them after the test."""
     async with AsyncExitStack() as stack:
-        yield Loopback(stack)
+        yield Loopback(stack, is_polled=getattr(request, "param", False))
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,17 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.frames import FrameSplitter
+from core_broker.remoting.iteration import IterationEnd
 from core_broker.remoting.server import RemotingServer
+
+if TYPE_CHECKING:
+    from tests.support.polled_intake import PolledIntake
 
 #: A bound for hangs; a busy machine may take seconds for what an idle one does at once.
 DEADLINE_S = 60.0
@@ -65,12 +69,21 @@ class Peer:
 
 
 class Loopback:
-    """Makes servers, clients and raw peers."""
+    """Makes servers, clients and raw peers; the kernel reads the connections of polled servers."""
 
-    def __init__(self, stack: AsyncExitStack) -> None:
+    def __init__(self, stack: AsyncExitStack, *, is_polled: bool = False) -> None:
         self._stack = stack
+        self.is_polled = is_polled
+        #: The intake of the last polled server.
+        self.intake: PolledIntake
 
     async def server(self, dispatch: Callable[..., Any], **options: Any) -> RemotingServer:
+        if self.is_polled:
+            from tests.support.polled_intake import PolledIntake
+
+            self.intake = intake = PolledIntake()
+            options["iteration_end"] = intake.end(options.get("iteration_end", IterationEnd()))
+            options |= {"intake": intake.intake, "on_stopped": intake.stop}
         server = RemotingServer(dispatch, name="server", **options)
         self._stack.push_async_callback(server.close)
         await server.listen("127.0.0.1", 0)

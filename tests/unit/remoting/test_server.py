@@ -57,7 +57,8 @@ async def test_one_write_and_one_before_write_per_turn(loopback: Loopback) -> No
 
     await peer.send(*(request(opaque=at, body=b"x" * 50) for at in range(20)))
     assert [(await peer.receive()).opaque for _ in range(20)] == list(range(20))
-    assert len(counter.writes) == 1
+    # The kernel sends to the socket, without the transport.
+    assert len(counter.writes) == (0 if loopback.is_polled else 1)
     assert len(turns) == 1
 
 

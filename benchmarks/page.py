@@ -110,93 +110,31 @@ the model above describes), and mixed message sizes. Results of other machines
 differ; ratios differ less.
 """
 
-#: Measured bounds and the decisions that follow, newest first. A run leaves the section as it is.
-BOUNDS: Final = """\
-## Bounds and decisions
-
-Process CPU (user and system) per message, brokers in alternation, on an Intel Xeon with other work
-on the machine (2026-11-24): ratios hold, absolute values do not.
-
-- **Writes of the log beside the loop.** The event loop writes the records of an iteration to the
-  log, then the answers are sent. In a prototype the thread of the answers did both, one group at a
-  time and in the same order, while the loop received the next group. Broker and generator had
-  real-time priority, 4 to 6 rounds. Batches of 32 reached 1.37 times the rate (1.27 to 1.51; 1.38
-  instead of 1.52 µs of CPU for a message), sends of 64 x 1 1.45 times (1.37 to 1.52; 7.1 instead
-  of 7.0 µs), sends of 1 x 64 1.16 times (1.11 to 1.21; 4.6 instead of 3.7 µs). A thread that
-  writes and lets the loop answer gained 2 % for batches; a thread that also copies the bodies and
-  computes their CRC was slower than one that only writes (2 rounds). With ordinary priority
-  (nice -20) beside other work on both cores, the same prototype gained nothing: batches 0.97 (0.68
-  to 1.00), sends of 64 x 1 0.89 (0.42 to 1.05): three threads then share two busy cores. It is
-  not in use: the gain needs two free cores, and readers, replication and flush would count records
-  as written that are not yet in the file.
-- **CRC of pulled records.** Every pull checks the CRC of every record. A broker without the check
-  used 0.68 µs per pulled message instead of 0.77 µs (20 rounds; a second unmodified broker:
-  0.77 µs) and delivered 5 % more. 12 % is the upper bound for any scheme that remembers checked
-  records. No such scheme is in use: `mincore()` states that a page is in memory, but not that the
-  page stayed in memory since the last check, and a page read again from a damaged disk would be
-  delivered unchecked.
-- **Pulls answered at once.** One `sendmsg` copies the records of a pull from the mapped log into
-  the socket, in place of a copy into an answer that the writer thread sends at the end of the
-  iteration (two brokers of each kind, 9 rounds, a load of 15 on two cores): 0.63 and 0.65 µs per
-  pulled message instead of 0.83 and 0.79 µs, 1.2 times the rate. The event loop's thread used
-  0.64 µs instead of 0.65 to 0.69 µs, so the writer thread saved nothing; without the thread, the
-  copying broker used 0.73 µs. With records of eight queues between each other (33 pieces per
-  answer): 0.78 µs instead of 0.85 µs, of which the event loop 0.79 instead of 0.71 µs.
-- **Other ways to send pulls** (prototypes, 12 rounds; two unmodified brokers: 0.80 and 0.77 µs;
-  `sendmsg` from the mapped log: 0.64 µs). `vmsplice` with `splice`: 0.62 µs. `sendfile`: 0.64 µs,
-  and one call per record where queues alternate. MSG_ZEROCOPY: 0.75 µs, since the loopback
-  interface copies (SO_EE_CODE_ZEROCOPY_COPIED on every completion). `sendmsg` by the writer
-  thread: 0.80 µs; with the CRC in the thread, too: 0.79 µs. SO_BUSY_POLL: 0.88 µs beside 0.82 µs,
-  at the same rate. None is in use. `vmsplice` without
-  the CRC check reads no byte in the broker: 0.45 µs. That is the bound of a sound scheme for
-  checked pages.
-- **First round after a start.** 400,000 messages took 3,900 page faults in the first round, 14 in
-  later rounds; the CPU per message was 0.79 µs in the first round and 0.75 to 0.81 µs in later
-  rounds (four starts). Populating mappings ahead would gain less than the noise of the
-  measurement.
-- **Two brokers on two cores.** On a quiet Intel Xeon, with the load generator on the same cores,
-  two brokers handled 136,672 sends/s of 64 x 1, one broker 136,438 (2026-11-24): 9.63 µs of CPU
-  instead of 7.22 µs for each send, since each broker has fewer requests per iteration. A further
-  broker started in 0.24 s and had 44 MB resident; after the load, 58 MB without file pages.
-- **Fast path in Python.** Without the compiled kernel, a send of 64 x 1 used 22 to 34 µs with the
-  fast path in Python, 49 to 51 µs with the slow path only, and 49 to 54 µs in Java 5.5.0. Java uses
-  both cores, an interpreted broker one core. An interpreted broker reached 1.1 times Java's rate on
-  a quiet Intel Xeon (2026-11-24). On an AMD EPYC with other work (2026-11-28, nice -20, 6 runs of
-  4 s) an interpreted broker handled 34,000 to 37,000 sends/s, 28,000 in one disturbed run. Java
-  5.5.0 handled 37,876 on the same machine when quiet, so the ratio is 0.9 to 1.0. With the compiled
-  kernel, the fast path in Python takes the sends that the kernel leaves, above all those with keys
-  or tags outside of ASCII: 25 µs instead of 55 µs. The path stays because of these sends, although
-  its rate is not above Java's on both CPUs.
-- **Tail at an offered load.** Its cause is not known. All figures are of an AMD EPYC with other
-  work (2026-11-28), 19,000 sends/s of 64 x 1. In a recording of `perf sched` (5 s, disturbed: p50
-  90 ms) the event loop waited 560 times more than 1 ms for a core, 1.64 s in total. During 1.47 s
-  of these waits the load generator ran on the same core. With broker and generator pinned to a core
-  each, p99 was still 6.4 to 7.0 ms (4 rounds of 4 s, nice -20), and in a recording (p99 4.0 ms) the
-  event loop waited 33 times more than 1 ms in 4 s, mostly behind other processes. A shorter time
-  slice of the event loop's thread (`sched_setattr`, Linux 6.12 or newer) showed no effect: p99 was
-  5.9 ms with 0.1 ms (rounds of 5.6 to 7.1 ms), 4.2 ms with 0.3 ms (3.9 to 7.2 ms) and 5.7 ms
-  without (4.4 to 7.9 ms; 4 rounds of 4 s, nice -20). SCHED_BATCH for the other threads was measured
-  in disturbed rounds only. Neither is in use.
-"""
+#: The section of the decisions; written by hand, a run keeps the section.
+DECISIONS: Final = "## Bounds and decisions"
 
 
 def render(figures: Figures, page: str) -> str:
-    """The page of the documentation: the results, and the sections of other CPUs in `page`."""
+    """The page of the documentation: the results, and what stays of the earlier `page`.
+
+    The results of other CPUs and the decisions stay.
+    """
     cpu = f"{RESULTS}{figures['machine']['cpu']},"
-    others = [each for each in _results(page) if not each.startswith(cpu)]
+    others = [each for each in _sections(page, RESULTS) if not each.startswith(cpu)]
+    decisions = _sections(page, DECISIONS)
     sections = ["\n".join(_result_lines(figures)).rstrip() + "\n", *others]
     head = (
         "# Performance\n\nGantry beside Apache RocketMQ and rocketmq-rust, written by"
         " `make bench-peers`. A run replaces\nthe results of its kind of CPU.\n"
     )
     method = f"{METHOD_HEADING}\n\n{METHOD}"
-    return "\n".join((head, *sections, BOUNDS, core_model.section(), method))
+    return "\n".join((head, *sections, *decisions, core_model.section(), method))
 
 
-def _results(page: str) -> list[str]:
-    """The sections of results of a page."""
+def _sections(page: str, heading: str) -> list[str]:
+    """The sections of a page with a heading that begins so."""
     parts = re.split(r"(?m)^(?=## )", page)
-    return [part.rstrip() + "\n" for part in parts if part.startswith(RESULTS)]
+    return [part.rstrip() + "\n" for part in parts if part.startswith(heading)]
 
 
 def _result_lines(figures: Figures) -> Iterator[str]:

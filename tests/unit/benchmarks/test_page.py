@@ -100,6 +100,13 @@ def bounds(*, null: float = 100_000, bare: float = 55_000) -> dict[str, Any]:
     }
 
 
+def test_a_run_keeps_the_decisions_of_the_page() -> None:
+    decisions = f"{page.DECISIONS}\n\n- **A prototype.** Not in use.\n"
+    first = page.render(figures(), f"# Performance\n\n{decisions}\n## Other\n\ntext\n")
+    assert first.count(decisions) == 1
+    assert page.render(figures(), first) == first
+
+
 def test_a_page_without_bounds_has_verdicts_without_a_bound() -> None:
     rendered = render()
     assert "under a bare" not in rendered

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from time import monotonic
+from time import monotonic, time
 from weakref import WeakKeyDictionary
 
 from console.gateway.dead_letters.search import search
@@ -29,7 +29,10 @@ GROUPS_ASKED_MAX = 20
 FRESH_MS = 10_000
 #: Maximum number of remembered causes of a cluster.
 CAUSES_MAX = 8_192
-#: Time for which an unknown cause is remembered, seconds: its trace records may come late.
+#: Age of a dead letter from which an unknown cause is remembered: clients send trace records some
+#: seconds after a delivery.
+TRACES_LATE_MS = 60_000
+#: Time for which an unknown cause is remembered, seconds.
 NOT_TRACED_S = 60.0
 #: Time for which a cause is remembered, seconds.
 TRACED_S = 3_600.0
@@ -74,7 +77,11 @@ class _Causes:
         return cause if monotonic() < until_s else None
 
     def keep(self, cause: DeadLetterCause) -> None:
-        kept_s = NOT_TRACED_S if cause.cause is Cause.NOT_TRACED else TRACED_S
+        kept_s = TRACED_S
+        if cause.cause is Cause.NOT_TRACED:
+            if time() * 1_000 - cause.died_ms < TRACES_LATE_MS:
+                return
+            kept_s = NOT_TRACED_S
         read = (cause.group, cause.died_ms)
         self._causes[read] = cause, monotonic() + kept_s
         self._causes.move_to_end(read)

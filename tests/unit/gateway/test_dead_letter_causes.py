@@ -102,6 +102,16 @@ async def test_an_unknown_cause_is_asked_again_after_a_minute(
     assert (await cause_of(session, 1_000)).cause is Cause.EXCEPTION
 
 
+async def test_an_unknown_cause_of_a_new_letter_is_asked_again_at_once(
+    session: ClusterSession, letters: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(causes, "time", lambda: 30.0)
+    letters.is_traced = False
+    assert (await cause_of(session, 1_000)).cause is Cause.NOT_TRACED
+    letters.is_traced = True
+    assert (await cause_of(session, 1_000)).cause is Cause.EXCEPTION
+
+
 async def test_remembered_causes_are_bounded(
     session: ClusterSession, letters: Letters, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from tests.support.cluster import ROOT
 #: Packages of the console and of Spark, the broker's parts, and what only a rare function needs.
 NOT_LOADED = {
     *("celery", "console", "django", "numpy", "pandas", "pyarrow", "pyspark", "redis", "rich"),
-    *("cryptography", "click", "spark_jobs", "trace", "namesrv", "ruamel", "http", "email"),
+    *("cryptography", "click", "spark_jobs", "trace.codec", "namesrv", "ruamel", "http", "email"),
     *("core_broker.broker", "core_broker.store", "core_broker.processors", "core_broker.kernel"),
 }
 

@@ -15,6 +15,7 @@ from django.test import Client
 
 from console.accounts.models import CustomRole
 from console.audit.models import AuditRow
+from console.gateway import now_ms
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.masking.models import MaskingRule
 from console.services.schemas.models import BodyRule
@@ -75,6 +76,38 @@ def test_alarms_masks_and_rules_of_bodies(api: Api) -> None:
     path = api("post", "/body-rules", body).headers["Location"]
     conditional(api.client, "put", path, body | {"topic": "a"}, body | {"topic": "b"})
     assert BodyRule.objects.get().topic == "b"
+
+
+@pytest.mark.parametrize("module", ["alarms.rules_api", "alarms.receivers_api", "masking.api"])
+def test_a_patch_takes_back_no_field_of_a_change_meanwhile(
+    api: Api, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    bodies = {
+        "alarms.rules_api": (
+            "/alarm-rules",
+            {"name": "slow", "source": "finding", "severity": "warning"},
+        ),
+        "alarms.receivers_api": (
+            "/alarm-receivers",
+            {"name": "duty", "kind": "mail", "recipients": "a@example.org", "language": "en"},
+        ),
+        "masking.api": (
+            "/masking-rules",
+            {"name": "cards", "topic": "*", "kind": "json", "expression": "$..card"},
+        ),
+    }
+    models: dict[str, Any] = {"alarms.rules_api": AlarmRule, "alarms.receivers_api": Receiver}
+    collection, body = bodies[module]
+    made = api("post", collection, body)
+    assert made.status_code == 201, made.content
+    stored = models.get(module, MaskingRule).objects.filter(name=body["name"])
+    check = f"console.services.{module}.check_scope"
+    # The check is between the read of the object and its save.
+    monkeypatch.setattr(check, lambda *_: stored.update(name="renamed", changed_ms=now_ms()))
+    path = made.headers["Location"]
+    refused = api.client.patch(path, {"enabled": False}, content_type="application/json")
+    assert refused.status_code == 412, refused.content
+    assert models.get(module, MaskingRule).objects.get(name="renamed").enabled
 
 
 def test_roles(api: Api, reader: User) -> None:

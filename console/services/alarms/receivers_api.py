@@ -69,14 +69,16 @@ class AlarmReceiverOne(ClusterResource):
     )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a receiver; another host needs the secret again."""
-        receiver, expected = receivers.receiver_numbered(number), expected_etag(request)
-        check_unchanged(expected, receivers.version(receiver))
+        receiver = receivers.receiver_numbered(number)
+        # The body gets the other fields of this version, so no other version may be replaced.
+        version = receivers.version(receiver)
+        check_unchanged(expected_etag(request), version)
         before = ReceiverSerializer(receiver).data
         draft = read(patched(ReceiverFields, before, request.data))
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {"cluster": cluster, "target": receiver.name, "before": before}
         with audited(request, "alarm-receiver.update", **about) as entry:
-            changed = saved(receiver, draft, request.user, expected)
+            changed = saved(receiver, draft, request.user, version)
             entry.after = ReceiverSerializer(changed).data
         return tagged(ReceiverSerializer(changed).data, receivers.version(changed))
 

@@ -64,14 +64,16 @@ class AlarmRuleOne(ClusterResource):
     )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a rule. Alarms of a changed condition resolve, and begin anew."""
-        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
-        check_unchanged(expected, rules.version(rule))
+        rule = rules.rule_numbered(cluster, number)
+        # The body gets the other fields of this version, so no other version may be replaced.
+        version = rules.version(rule)
+        check_unchanged(expected_etag(request), version)
         before = rules.state_of(rule)
         values, receivers = read(cluster, patched(RuleFields, body_of(rule), request.data))
         check_scope(request, Need.WRITE, rule.cluster, values["cluster"])
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": before}
         with audited(request, "alarm-rule.update", **about) as entry:
-            changed = saved(rule, values, receivers, request.user, expected)
+            changed = saved(rule, values, receivers, request.user, version)
             entry.after = rules.state_of(changed)
         return tagged(AlarmRuleSerializer(changed).data, rules.version(changed))
 

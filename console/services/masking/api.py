@@ -136,13 +136,15 @@ class MaskingRuleOne(ClusterResource):
     )
     def patch(self, request: Request, cluster: str, number: int) -> Response:
         """Change fields of a rule; needs `messages:unmasked` for the topics of the rule."""
-        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
-        check_unchanged(expected, rules.version(rule))
+        rule = rules.rule_numbered(cluster, number)
+        # The body gets the other fields of this version, so no other version may be replaced.
+        version = rules.version(rule)
+        check_unchanged(expected_etag(request), version)
         draft = read(patched(MaskingFields, MaskingRuleSerializer(rule).data, request.data))
         check_scope(request, draft.all_clusters, rule)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": rule.state}
         with audited(request, "masking-rule.update", **about) as entry:
-            changed = saved(request, rule, draft, rule.cluster or cluster, expected)
+            changed = saved(request, rule, draft, rule.cluster or cluster, version)
             entry.after = changed.state
         return tagged(MaskingRuleSerializer(changed).data, rules.version(changed))
 

@@ -1,6 +1,10 @@
-"""The documentation site in a browser, served by a console below the path /mq/."""
+"""The documentation site in a browser: below the path /mq/ of a console, and from plain files."""
 
+import re
+import threading
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -31,15 +35,22 @@ def console(
 
 
 @pytest.fixture
-def reader(console: Gantry, chromium: Browser) -> Iterator[Page]:
-    """A page; requests beyond the console, missing files and policy violations fail the test."""
+def reader(console: Gantry, files: str, chromium: Browser) -> Iterator[Page]:
+    """A page; requests beyond console and files, missing files and policy violations fail the
+    test.
+    """
     context = chromium.new_context(viewport=DESKTOP, locale="en-GB")
     context.set_default_timeout(PAGE_TIMEOUT_MS)
     page = context.new_page()
     faults: list[str] = []
     page.on("console", lambda said: faults.append(said.text) if is_fault(said.text) else None)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("response", lambda answer: check(answer, console.url, faults))
+    page.on(
+        "response",
+        lambda answer: check(
+            answer, files if answer.url.startswith(files) else console.url, faults
+        ),
+    )
     yield page
     context.close()
     assert not faults
@@ -56,22 +67,61 @@ def test_the_console_leads_to_the_site_and_to_its_answers(reader: Page, console:
 
 
 @pytest.mark.parametrize(
-    ("first", "words", "title"),
+    ("question", "title"),
     [
-        ("index.html", "resend dead letters", "Resend dead letters"),
-        ("index.html", "haAllowedAddresses", "Settings"),
-        ("zh/index.html", "死信", "控制台"),
+        ("resend dead letters?", "Resend dead letters"),
+        ("secure it?", "Secure a cluster"),
+        ("run three replicas?", "Run three replicas"),
+    ],
+)
+def test_a_question_of_a_newcomer_is_two_clicks_away(
+    reader: Page, console: Gantry, question: str, title: str
+) -> None:
+    """The first click is on the console's link to the documentation."""
+    sign_in(reader, console)
+    reader.get_by_role("link", name="Documentation").click()
+    expect(reader.get_by_role("cell", name=question)).to_be_visible()
+    reader.get_by_role("cell", name=title).get_by_role("link").click()
+    expect(reader.locator("h1")).to_contain_text(title)
+
+
+@pytest.fixture(scope="module")
+def files(site: Path) -> Iterator[str]:
+    """The address of the built site on a server of files."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(params=["console", "files"])
+def root(request: pytest.FixtureRequest) -> str:
+    """The address of the site: below /docs/ of the console, or that of the files."""
+    found = request.getfixturevalue(request.param)
+    return found if isinstance(found, str) else f"{found.url}/docs"
+
+
+@pytest.mark.parametrize(
+    ("first", "words", "title", "page"),
+    [
+        ("index.html", "resend dead letters", "Resend dead letters", "resend-dead-letters"),
+        ("index.html", "haAllowedAddresses", "Settings by key", "reference/keys"),
+        ("zh/index.html", "死信", "控制台", "zh/console"),
     ],
 )
 def test_the_search_finds_pages(
-    reader: Page, console: Gantry, first: str, words: str, title: str
+    reader: Page, root: str, first: str, words: str, title: str, page: str
 ) -> None:
-    reader.goto(f"{console.url}/docs/{first}")
+    reader.goto(f"{root}/{first}")
     field = reader.locator("input.md-search__input")
     field.fill(words)
     field.press("End")  # the theme reads the field when a key is released, not when it is filled
     results = reader.locator(".md-search-result__list")
     expect(results.get_by_role("heading", name=title).first).to_be_visible()
+    found = results.locator(f'a[href*="/{page}.html"]')
+    found.first.click()
+    expect(reader).to_have_url(re.compile(rf"^{re.escape(root)}/.*{page}\.html"))
 
 
 def test_the_language_changes_and_stays_on_the_page(reader: Page, console: Gantry) -> None:

@@ -1,8 +1,10 @@
 """Runs `manage.py up` as a program, and reads its terminal output."""
 
+import functools
 import os
 import queue
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,11 +22,19 @@ ROOT = Path(__file__).resolve().parents[2]
 START_DEADLINE_S = 180.0
 STOP_DEADLINE_S = 60.0
 POLL_S = 0.05
+#: Exit codes of `interrupt`: make and the shell end by the signal, too, or report the signal.
+INTERRUPTED = frozenset({0, 2, -signal.SIGINT, 128 + signal.SIGINT})
 NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+#: Runs a shell command in a network of its own, with a loopback interface only.
+OWN_NETWORK = ("unshare", "--net", "bash", "-c", 'ip link set lo up && exec bash -c "$1"', "bash")
 
 
 class Gantry:
-    """One `manage.py up` on free ports; the exit of the block kills all remaining processes."""
+    """One `manage.py up` on free ports; the exit of the block kills all remaining processes.
+
+    `typed` is a command as a reader of the documents types it instead: it runs in a network of its
+    own, with the ports of the documents.
+    """
 
     def __init__(
         self,
@@ -32,6 +42,7 @@ class Gantry:
         *arguments: str,
         command: str = "up",
         installed: Path | None = None,
+        typed: str = "",
         **environ: str,
     ) -> None:
         program, folder = ["manage.py"], ROOT
@@ -39,8 +50,11 @@ class Gantry:
             program, folder = ["-m", "gantry"], home.parent
             environ["PYTHONPATH"] = str(installed)
         ports = ("--namesrv-port=0", "--broker-port=0", "--console-port=0")
+        words = [sys.executable, *program, command, f"--home={home}", *ports, *arguments]
+        if typed:
+            words, environ = [*OWN_NETWORK, typed], {"GANTRY_HOME": str(home)}
         self._process = subprocess.Popen(
-            [sys.executable, *program, command, f"--home={home}", *ports, *arguments],
+            words,
             cwd=folder,
             env={**clean_environment(), **environ},
             stdout=subprocess.PIPE,
@@ -120,6 +134,11 @@ class Gantry:
         self._process.send_signal(number)
         return self.wait()
 
+    def interrupt(self) -> int:
+        """Press Ctrl-C: every program of the terminal gets SIGINT; the code is in INTERRUPTED."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        return self.wait()
+
     def wait(self) -> int:
         code = self._process.wait(STOP_DEADLINE_S)
         while (line := self._arrived.get(timeout=STOP_DEADLINE_S)) is not None:
@@ -130,6 +149,17 @@ class Gantry:
         """Return the programs that still run after STOP_DEADLINE_S; zombies do not run."""
         _, alive = psutil.wait_procs(self.programs, STOP_DEADLINE_S)
         return [" ".join(line) for program in alive if (line := command_line(program))]
+
+
+@functools.cache
+def why_not_typed() -> str:
+    """Return the reason why no command can be `typed` here; "" when Gantry can start so."""
+    if os.geteuid() != 0 or None in map(shutil.which, ("ip", "unshare", "bash", "make")):
+        return "a network of its own needs root and the programs ip, unshare, bash and make"
+    if subprocess.run([*OWN_NETWORK, "true"], capture_output=True, check=False).returncode:
+        return "this machine admits no network namespaces"
+    made = subprocess.run(["make", "-q", ".venv/.ready"], cwd=ROOT, check=False)
+    return "make up would install the environment first" if made.returncode else ""
 
 
 def clean_environment() -> dict[str, str]:

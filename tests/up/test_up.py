@@ -38,19 +38,6 @@ DISK_BYTES = 192 * 1024 * 1024
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder after the first start; all tests share the folder to save start time."""
-    home = tmp_path_factory.mktemp("gantry") / "home"
-    with Gantry(home) as gantry:
-        url = gantry.until_ready()
-        (home / "first_start").write_text(gantry.text)
-        assert status_of(f"{url}/livez") == 200
-        assert gantry.end() == 0, gantry.text
-        assert gantry.left_running() == []
-    return home
-
-
 def test_the_first_start_prints_all_addresses_and_the_admin(home: Path) -> None:
     output = (home / "first_start").read_text()
     for word in ("data folder", "name server", "broker", "console", "valkey"):

@@ -97,6 +97,14 @@ def scrapes(folder: Path, code: str) -> None:
     assert job["authorization"]["type"] == "Bearer"
 
 
+def system_settings(folder: Path, code: str) -> None:
+    """50-gantry.conf: each key is one of this kernel's, with a number as value."""
+    for entry in parse_properties(code):
+        value = Path("/proc/sys", *entry.key.split(".")).read_text(encoding="ascii")
+        assert value.strip().isdecimal(), f"{entry.key} is no number"
+        assert entry.value.isdecimal(), f"{entry.key} = {entry.value}"
+
+
 READERS: Mapping[str, Callable[[Path, str], None]] = {
     "broker.conf": settings_file(load_broker_config),
     "namesrv.conf": settings_file(load_namesrv_config),
@@ -106,6 +114,7 @@ READERS: Mapping[str, Callable[[Path, str], None]] = {
     "plain_acl.yml": accounts,
     "cluster.yaml": definitions,
     "prometheus.yml": scrapes,
+    "50-gantry.conf": system_settings,
 }
 
 
@@ -115,7 +124,7 @@ READERS: Mapping[str, Callable[[Path, str], None]] = {
     ids=lambda block: block.place,
 )
 def test_a_file_is_read_by_its_reader(block: Block, tmp_path: Path) -> None:
-    name = re.match(r"# ([\w.-]+)", block.code)
+    name = re.match(r"# (?:/[\w./]+/)?([\w.-]+)", block.code)
     assert name, "the first line names no file"
     assert name[1] in READERS, f"the first line names none of {sorted(READERS)}"
     READERS[name[1]](tmp_path, block.code)

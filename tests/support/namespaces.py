@@ -16,7 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -43,10 +43,11 @@ def why_impossible() -> str:
 
 
 class Network:
-    """Hosts with one address each. Use as a context manager."""
+    """Hosts with one address each, chosen or given. Use as a context manager."""
 
-    def __init__(self, hosts: Iterable[str]) -> None:
+    def __init__(self, hosts: Iterable[str], addresses: Mapping[str, str] | None = None) -> None:
         self.hosts = [TEST, *hosts]
+        self._addresses = dict(addresses or {})
         self._prefix = f"gantry{os.getpid()}x{next(_numbers)}"
         self._router = f"{self._prefix}-router"
         self._cuts: list[tuple[str, str]] = []
@@ -54,7 +55,7 @@ class Network:
 
     def address(self, host: str) -> str:
         """The address of a host."""
-        return f"10.77.{self.hosts.index(host)}.2"
+        return self._addresses.get(host) or f"10.77.{self.hosts.index(host)}.2"
 
     def command(self, host: str) -> list[str]:
         """The words in front of a command line that runs on a host."""
@@ -85,7 +86,7 @@ class Network:
                 _ip("netns", "add", name)
                 undo.callback(_ip, "netns", "del", name)
             for number, host in enumerate(self.hosts):
-                self._connect(number, self._namespace(host))
+                self._connect(number, host)
             forward = ["sysctl", "-qw", "net.ipv4.ip_forward=1"]
             _run("ip", "netns", "exec", self._router, *forward)
             own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -105,17 +106,19 @@ class Network:
     ) -> None:
         self._undo.close()
 
-    def _connect(self, number: int, namespace: str) -> None:
+    def _connect(self, number: int, host: str) -> None:
         """Connect a host with the router; all devices are in their namespaces from the begin on."""
-        port, router = f"port{number}", self._router
+        port, router, namespace = f"port{number}", self._router, self._namespace(host)
+        gateway, address = f"10.77.{number}.1", self.address(host)
         peer = ["peer", "name", "eth0", "netns", namespace]
         _ip("-n", router, "link", "add", port, "type", "veth", *peer)
-        _ip("-n", router, "addr", "add", f"10.77.{number}.1/24", "dev", port)
+        _ip("-n", router, "addr", "add", f"{gateway}/32", "dev", port)
         _ip("-n", router, "link", "set", port, "up")
-        _ip("-n", namespace, "addr", "add", f"10.77.{number}.2/24", "dev", "eth0")
+        _ip("-n", router, "route", "add", f"{address}/32", "dev", port)
+        _ip("-n", namespace, "addr", "add", f"{address}/32", "dev", "eth0")
         for device in ("lo", "eth0"):
             _ip("-n", namespace, "link", "set", device, "up")
-        _ip("-n", namespace, "route", "add", "default", "via", f"10.77.{number}.1")
+        _ip("-n", namespace, "route", "add", "default", "via", gateway, "dev", "eth0", "onlink")
 
 
 def _enter(namespace: int) -> None:

@@ -47,6 +47,7 @@ soak: $(READY) ## the long crash, simulation and fault runs, and the console for
 	DLEDGER_SEEDS=$(or $(DLEDGER_SEEDS),10000) PARTITIONS=$(or $(PARTITIONS),60) SLAVE_ROUNDS=$(or $(SLAVE_ROUNDS),50) CALLS=$(or $(CALLS),20000) \
 	CUT_STRIDE=$(or $(CUT_STRIDE),1) CALL_STRIDE=$(or $(CALL_STRIDE),1) FRAMES=$(or $(FRAMES),10000) ATTACKS=$(or $(ATTACKS),250) \
 	CONNECTIONS=$(or $(CONNECTIONS),18000) STUCK_PEERS=$(or $(STUCK_PEERS),200) $(PYTEST) tests/crash tests/sim --timeout=0 $(ARGS)
+	UPGRADE_CHECKS=all $(PYTEST) tests/up/test_console_upgrade.py --timeout=0 $(ARGS)
 	@tools/setup.sh clients
 	COPIED_MESSAGES=$(or $(COPIED_MESSAGES),50000) JAVA_FAILOVERS=$(or $(JAVA_FAILOVERS),20) \
 	$(PYTEST) tests/compat -k "slave_of_java or java_slave or replica_set" --timeout=0 $(ARGS)

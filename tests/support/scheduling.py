@@ -26,7 +26,8 @@ CLIENTS = (
 #: Beginnings of names; the first group that fits counts.
 SERIAL_GROUPS = (
     CLIENTS,
-    ("tests/browser/", "tests/up/"),
+    ("tests/browser/",),
+    ("tests/up/",),
     ("tests/compat/",),
     ("tests/spark/",),
 )

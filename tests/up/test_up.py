@@ -101,14 +101,14 @@ def test_a_start_on_a_full_disk_serves_reads(home: Path, tmp_path: Path) -> None
     with mounted(tmp_path, "ext4", DISK_BYTES) as disk:
         own = disk / "home"
         subprocess.run(["cp", "-a", "--sparse=always", str(home), str(own)], check=True)
-        with Gantry(own) as gantry:
+        with Gantry(own, "--no-worker") as gantry:
             gantry.until_ready()
             assert gantry.end(signal.SIGKILL) == -signal.SIGKILL
             for program in gantry.programs:
                 program.kill()
             assert gantry.left_running() == []
         fill(disk / "ballast")
-        with Gantry(own) as gantry:
+        with Gantry(own, "--no-worker") as gantry:
             url = gantry.until_ready()
             assert status_of(f"{url}/livez") == 200
             assert "core_broker" in gantry.names
@@ -123,7 +123,7 @@ def test_a_start_on_a_full_disk_serves_reads(home: Path, tmp_path: Path) -> None
 
 
 def test_two_on_one_home_are_refused(home: Path) -> None:
-    with Gantry(home) as first:
+    with Gantry(home, "--no-worker") as first:
         first.until_ready()
         with Gantry(home) as second:
             assert second.wait() == 2

@@ -3,7 +3,8 @@ from tests.support.source_tree import ROOT
 
 
 def test_heavy_folders_share_their_group_and_files_stay_together() -> None:
-    assert scope_of("tests/browser/test_a.py::test_x") == scope_of("tests/up/test_b.py::test_y")
+    assert scope_of("tests/up/test_a.py::test_x") == scope_of("tests/up/test_b.py::test_y")
+    assert scope_of("tests/browser/test_a.py::test_x") != scope_of("tests/up/test_b.py::test_y")
     assert scope_of("tests/spark/test_a.py::test_x") != scope_of("tests/compat/test_b.py::test_y")
     assert scope_of(f"{CLIENTS[0]}::test_x") == scope_of(f"{CLIENTS[-1]}::test_y")
     assert scope_of(f"{CLIENTS[0]}::test_x") != scope_of("tests/compat/test_b.py::test_y")

@@ -5,8 +5,10 @@
   const UNITS_MS = [1000, 60_000, 3_600_000, 86_400_000];
   const unitTexts = text.textUnits.split("|");
 
-  // Times: <time data-ms="…"> shows the elapsed time by the server's clock.
-  const serverAhead = Number(text.nowMs) - Date.now();
+  // Times: <time data-ms="…"> shows the elapsed time by the server's clock. The page's time is that of
+  // its answer, however late the script runs.
+  const [loading] = performance.getEntriesByType("navigation");
+  const serverAhead = Number(text.nowMs) - (performance.timeOrigin + loading.responseStart);
 
   function ago(ms) {
     const passed = Date.now() + serverAhead - ms;

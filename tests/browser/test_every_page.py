@@ -1,17 +1,18 @@
 """Every page of the console, found by following links.
 
 Checks one page per route, in both themes: axe reports no serious violation, no resource is loaded
-from another host, and no link is broken.
+from another host, and no link is broken. The reference of the API is checked on a phone.
 """
 
 from collections.abc import Iterator
+from typing import Final, Literal
 from urllib.parse import urldefrag, urljoin, urlsplit
 
 import pytest
 from axe_playwright_python.base import AxeResults
 from axe_playwright_python.sync_playwright import Axe
 from django.urls import Resolver404, resolve
-from playwright.sync_api import Page, Request, Response
+from playwright.sync_api import Page, Request, Response, ViewportSize
 
 from tests.browser.conftest import Gantry
 from tests.browser.traffic import Traffic
@@ -22,6 +23,8 @@ PAGES_MAX = 120
 #: Routes to skip: external documentation and file downloads.
 NOT_PAGES = ("/api/", "/docs/", "/accounts/logout", "/static/")
 CONTRAST = {"runOnly": ["color-contrast"]}
+PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+BESIDE = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 class Walk:
@@ -98,6 +101,18 @@ def test_every_page_is_accessible_and_complete(page: Page, gantry: Gantry, busy:
     assert not walk.foreign, f"loaded from elsewhere: {walk.foreign}"
     assert not walk.missing, f"links that lead nowhere: {walk.missing}"
     assert len(walk.seen) > 20, f"only these pages were found: {sorted(walk.seen)}"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_reference_of_the_api_is_accessible(
+    page: Page, gantry: Gantry, theme: Literal["light", "dark"]
+) -> None:
+    page.set_viewport_size(PHONE)
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    page.goto(f"{gantry.url}/api/docs/")
+    page.locator(".opblock").first.wait_for()
+    assert not serious(Axe().run(page), theme)
+    assert page.evaluate(BESIDE) == 0
 
 
 def serious(results: AxeResults, where: str) -> list[str]:

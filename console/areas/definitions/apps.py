@@ -11,6 +11,7 @@ class DefinitionsConfig(AreaConfig):
     title = _("Definitions")
     icon = "file-text"
     need = "admin"
+    parent = "clusters"
     in_navigation = False
     start = "page"
 

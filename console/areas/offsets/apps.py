@@ -11,5 +11,6 @@ class OffsetsConfig(AreaConfig):
     name_arguments = ("group",)
     title = _("Offset resets")
     icon = "arrow-back-up"
+    parent = "groups"
     in_navigation = False
     start = "wizard"

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from console.gateway import now_ms
 from console.services.analytics.ranges import SPANS
@@ -61,7 +62,7 @@ CHARTS: Final[dict[Scope, tuple[Chart, ...]]] = {
     "topic": (RATES, LAG),
     "group": (
         LAG,
-        Chart(_("Lag, seconds"), PEAK, ("lag_s",), "max", "s"),
+        Chart(_("Lag, seconds"), PEAK, ("lag_s",), "max", pgettext_lazy("seconds", "s")),
         Chart(_("Consume rate"), MEAN, ("consume_rate",), "avg", PER_SECOND),
         Chart(_("Clients"), LAST, ("clients",), "last"),
         DEAD_LETTERS,
@@ -70,7 +71,7 @@ CHARTS: Final[dict[Scope, tuple[Chart, ...]]] = {
         RATES,
         DISK,
         Chart(_("Clients"), MEAN, ("connections",), "avg"),
-        Chart(_("Produce latency p99"), PEAK, ("send_p99_ms",), "max", "ms"),
+        Chart(_("Produce latency p99"), PEAK, ("send_p99_ms",), "max", _("ms")),
         REPLICA_LAG,
     ),
 }

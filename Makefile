@@ -114,5 +114,5 @@ clean: ## remove caches and build output; the virtual environment and ./var stay
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info bench.json
 	find . -path ./.venv -prune -o -path ./var -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
 
-$(READY): requirements.lock tools/setup.sh setup.py $(wildcard core_broker/kernel/*.p* trace/scan.p* trace/attempts.py trace/facts.py)
+$(READY): requirements.lock tools/setup.sh setup.py $(wildcard core_broker/kernel/*.p* core_broker/remoting/connection_state.py core_broker/store/queue_tail.py trace/scan.p* trace/attempts.py trace/facts.py)
 	@tools/setup.sh venv

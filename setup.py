@@ -21,7 +21,10 @@ from setuptools.command.build_py import build_py
 
 KERNEL = Path("core_broker") / "kernel"
 #: Also used as plain Python; core_broker/kernel has its C types.
-SHARED = Path("core_broker") / "remoting" / "connection_state.py"
+SHARED = (
+    Path("core_broker") / "remoting" / "connection_state.py",
+    Path("core_broker") / "store" / "queue_tail.py",
+)
 #: Compiled in place, with C types in a .pxd file beside the module; plain Python elsewhere.
 IN_PLACE = tuple(Path("trace") / f"{name}.py" for name in ("scan", "attempts", "facts"))
 #: Without debug information, which is three quarters of a module; profilers read the symbols.
@@ -32,7 +35,7 @@ CONSOLE_FILES = (Path("static"), Path("docs/settings.md"), Path("NOTICE"))
 
 def sources() -> Iterator[tuple[str, Path]]:
     """Name and source of every compiled module."""
-    for source in (*sorted(KERNEL.glob("[!_]*.py")), SHARED):
+    for source in (*sorted(KERNEL.glob("[!_]*.py")), *SHARED):
         yield f"core_broker.kernel.{source.stem}", source
     for source in IN_PLACE:
         yield ".".join(source.with_suffix("").parts), source

@@ -12,11 +12,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.processes import Measured
 from benchmarks.requests import QUEUES, TOPIC
 from core_broker.limits import MESSAGE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from core_broker.store.queue_tail import QueueTail
+else:
+    from core_broker.store.consume_queue import QueueTail
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCE: Final = Path(__file__).with_name("bare_loop.pyx")
@@ -34,27 +39,23 @@ BORN_MS: Final = 1_700_000_000_000
 PULL_LIMITS: Final = (32, 256 * 1024, 16_000)
 
 
-class Queue:
+class Queue(QueueTail):
     """Keeps consume-queue units in memory; at the maximum, drops the units."""
 
     def __init__(self, topic: str, queue_id: int) -> None:
-        self.topic, self.queue_id = topic, queue_id
-        self.next_offset = self.min_offset = self.max_offset = 0
-        self._units = bytearray()
+        super().__init__(topic)
+        self.queue_id = queue_id
 
-    def take(self, units: bytes) -> None:
-        """Append units."""
-        self._units += units
-        self.next_offset += len(units) // UNIT_BYTES
-        self.max_offset = self.next_offset
-        if len(self._units) > UNITS_BYTES_MAX:
-            self._units.clear()
+    def show(self) -> None:
+        """Show the appended units to pulls."""
+        if self.publish() > UNITS_BYTES_MAX:
+            self._tail.clear()
             self.min_offset = self.next_offset
 
     def read(self, offset: int, count: int) -> bytes:
         """Return bytes of up to `count` units."""
         at = (offset - self.min_offset) * UNIT_BYTES
-        return bytes(self._units[at : at + count * UNIT_BYTES])
+        return bytes(self._tail[at : at + count * UNIT_BYTES])
 
 
 class Shell:

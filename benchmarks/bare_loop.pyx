@@ -93,7 +93,7 @@ cdef void send_all(int fd, const char *data, ssize_t count) noexcept nogil:
 
 
 def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes, bytes peer):
-    """Serve forever. `shell` has `position`; its queues implement `take(units)`."""
+    """Serve forever. `shell` has `position`; its queues implement `show()`."""
     cdef epoll_event events[EVENTS_MAX]
     cdef epoll_event event
     cdef BareProtocol protocol
@@ -142,10 +142,11 @@ def serve(listener, FastPath path, kernel, shell, int log_fd, int64_t log_bytes,
             end = cut + got
             used = path.take(protocol, 0, end, 0)
             protocol._begin = PyBytes_FromStringAndSize(<char *>path._buffer + used, end - used)
-        touched = kernel.touched
-        if touched:
-            for hot in touched:
-                hot.queue.take(hot.take_units())
+        if kernel.messages:
+            touched = set()
+            kernel.enter_units(touched)
+            for queue in touched:
+                queue.show()
             records, numbers = kernel.take_records(), kernel.take_entries()
             pwrite(log_fd, &records[0], records.shape[0], shell.position % log_bytes)
             shell.position += records.shape[0]

@@ -61,19 +61,12 @@ class SendQueue(Protocol):
         """The number of the queue."""
 
     @property
-    def end(self) -> int:
-        """Commit log offset behind the last record of the iteration."""
-
-    @property
     def messages(self) -> int:
         """Messages since the last `forget_counts`."""
 
     @property
     def stored_bytes(self) -> int:
         """Bytes of records since the last `forget_counts`."""
-
-    def take_units(self) -> Buffer:
-        """Hand over the units of the iteration."""
 
     def forget_counts(self) -> None:
         """Count messages and bytes from 0 again."""
@@ -116,10 +109,6 @@ class SendTaker(Protocol):
     """Takes sends, and keeps records, units, index entries and held answers until handed over."""
 
     @property
-    def touched(self) -> Sequence[SendQueue]:
-        """The queues with units to hand over."""
-
-    @property
     def messages(self) -> int:
         """Messages to hand over."""
 
@@ -147,8 +136,11 @@ class SendTaker(Protocol):
     def ask_again(self) -> None:
         """Call `begin` of the shell before the next send: the slow path may have run."""
 
+    def enter_units(self, appended: set[ConsumeQueue]) -> None:
+        """Append the units to their queues, and add the queues to a set."""
+
     def take_records(self) -> Buffer:
-        """Hand over the records, after the units of `touched`."""
+        """Hand over the records."""
 
     def take_entries(self) -> "IndexEntries | bytes":
         """Hand over the index entries: hash, offset of the record, store time, 64 bits each."""

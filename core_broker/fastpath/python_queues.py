@@ -21,10 +21,10 @@ class PythonQueue:
         self.messages = 0
         self.stored_bytes = 0
 
-    def take_units(self) -> bytearray:
-        """Hand over the units of the iteration."""
-        units, self.units = self.units, bytearray()
-        return units
+    def enter_units(self) -> None:
+        """Append the units of the iteration to the store's queue."""
+        self.queue.append_units(self.units, self.end)
+        self.units = bytearray()
 
     def forget_counts(self) -> None:
         """Count messages and bytes from 0 again."""

@@ -40,6 +40,7 @@ from core_broker.remoting.connection import Connection
 from core_broker.remoting.ext_fields import DECODE_FAULTS, Int, Long, may_have_fraction
 from core_broker.remoting.frame_layout import LENGTH_BYTES, pack_frame_head
 from core_broker.remoting.headers import SendMessageRequestHeaderV2
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.key_hash import KeyBatch, KeyHasher
 from core_broker.store.tags_codes import TagsCodes
@@ -92,7 +93,7 @@ class PythonSends:
         self._keys = KeyBatch(KeyHasher())
         self._tags_code = TagsCodes(()).code
         #: The queues with units to hand over.
-        self.touched: list[PythonQueue] = []
+        self._touched: list[PythonQueue] = []
         #: Number of answers waiting for the disk.
         self.held_count = 0
         self.waits_for_disk = False
@@ -139,9 +140,16 @@ class PythonSends:
         """Commit log offset of the last record to hand over."""
         return self._position - len(self._records[-1])
 
+    def enter_units(self, appended: set[ConsumeQueue]) -> None:
+        """Append the units to their queues, and add the queues to a set."""
+        touched, self._touched = self._touched, []
+        for each in touched:
+            each.enter_units()
+            appended.add(each.queue)
+
     def take_records(self) -> bytes:
-        """Hand over the records, after the units of `touched`."""
-        records, self._records, self.touched = b"".join(self._records), [], []
+        """Hand over the records."""
+        records, self._records = b"".join(self._records), []
         self._is_begun = False
         return records
 
@@ -334,7 +342,7 @@ class PythonSends:
         if self._is_indexing:
             self._keys.add(topic.text, properties, position, now)
         if not send_queue.units:
-            self.touched.append(send_queue)
+            self._touched.append(send_queue)
         self._records.append(record)
         send_queue.units += unit
         send_queue.next_offset = logical + 1

@@ -149,9 +149,9 @@ class FastSends:
             return
         messages, newest, now = taker.messages, taker.newest, taker.now
         self.messages += messages
-        queues, records, entries = taker.touched, taker.take_records(), taker.take_entries()
+        records, entries = taker.take_records(), taker.take_entries()
         self._ctx.store.fast_writes.stage(
-            records, newest, messages, queues, array("q", entries), now
+            records, newest, messages, taker.enter_units, array("q", entries), now
         )
         if taker.held_count:
             count = taker.held_count

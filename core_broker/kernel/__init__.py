@@ -20,6 +20,7 @@ def _is_compiled(source: Path) -> bool:
 
 
 # The sources read as Python, but only compiled modules run. If one is missing, the kernel is off.
-# connection_state has its source in core_broker/remoting.
-if not all(map(_is_compiled, (*_HERE.glob("[!_]*.py"), _HERE / "connection_state.py"))):
+# Modules with their source in core_broker/remoting and core_broker/store.
+_SHARED = (_HERE / "connection_state.py", _HERE / "queue_tail.py")
+if not all(map(_is_compiled, (*_HERE.glob("[!_]*.py"), *_SHARED))):
     raise ImportError("the kernel is not compiled: setup.py build_ext --inplace compiles it")

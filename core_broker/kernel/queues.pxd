@@ -1,6 +1,8 @@
 # Interface of queues.py for the other modules of the kernel.
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
+from core_broker.kernel.queue_tail cimport QueueTail
+
 cdef enum:
     UNITS_AT_FIRST = 16
     # Character between topic and key in the text that the index hashes.
@@ -17,7 +19,7 @@ cdef class SendQueue:
     cdef int64_t next_offset
     cdef uint8_t *_units
     cdef int _capacity
-    cpdef bytes take_units(self)
+    cdef QueueTail enter_units(self)
     cdef int reserve(self, int more) except -1
     cdef void go_back(self, int count, int64_t stored_bytes) noexcept
     cdef void add(self, int64_t offset, int64_t size, int64_t tags_code) noexcept

@@ -7,9 +7,11 @@ Units are laid out in store/consume_queue.py.
 import cython
 from cython.cimports.core_broker.kernel.layout import UNIT_BYTES
 from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
-from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
+from cython.cimports.core_broker.kernel.queue_tail import QueueTail
+from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
 from cython.cimports.libc.stdint import uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.string import memcpy
 
 
 @cython.cclass
@@ -30,13 +32,17 @@ class SendQueue:
     def __dealloc__(self):
         free(self._units)
 
-    def take_units(self):
-        """Hand over the units of this iteration."""
-        units = PyBytes_FromStringAndSize(
-            cython.cast(cython.p_char, self._units), self.count * UNIT_BYTES
-        )
+    def enter_units(self):
+        """Append the units of this iteration to the store's queue; returns the queue."""
+        tail: QueueTail = self.queue
+        units: bytearray = tail._tail
+        before: cython.Py_ssize_t = len(units)
+        PyByteArray_Resize(units, before + self.count * UNIT_BYTES)
+        memcpy(PyByteArray_AS_STRING(units) + before, self._units, self.count * UNIT_BYTES)
+        tail._appended_end = self.end
+        tail.next_offset += self.count
         self.count = 0
-        return units
+        return tail
 
     def forget_counts(self) -> None:
         """Count messages and bytes from 0 again."""

@@ -58,7 +58,7 @@ class CompiledSends(FastHandler):
     """
 
     #: The queues with units to hand over.
-    touched = cython.declare(list, visibility="readonly")
+    _touched: list
     #: Number of answers that wait for the disk.
     held_count = cython.declare(cython.int, visibility="readonly")
 
@@ -79,7 +79,7 @@ class CompiledSends(FastHandler):
     def __init__(self, shell: object) -> None:
         self._shell = shell
         self._topics = {}
-        self.touched = []
+        self._touched = []
         self._held = []
         self._iteration = -1
 
@@ -123,9 +123,15 @@ class CompiledSends(FastHandler):
         """Store time of the messages to hand over, ms since 1970."""
         return self._records.now
 
+    def enter_units(self, appended: set) -> None:
+        """Append the units to their queues, and add the queues to a set."""
+        send_queue: SendQueue
+        for send_queue in self._touched:
+            appended.add(send_queue.enter_units())
+        self._touched.clear()
+
     def take_records(self) -> object:
         """Hand over the records as a buffer, without a copy."""
-        self.touched = []
         self._iteration = -1
         return self._records.take()
 
@@ -242,7 +248,7 @@ class CompiledSends(FastHandler):
         send_queue.reserve(count)
         if send_queue.count == 0:
             send_queue.next_offset = send_queue.queue.next_offset
-            self.touched.append(send_queue)
+            self._touched.append(send_queue)
         return send_queue
 
     @cython.cfunc
@@ -303,7 +309,7 @@ class CompiledSends(FastHandler):
                 send_queue.go_back(units_before, bytes_before)
                 out.count = answers_before
                 if units_before == 0:
-                    self.touched.pop()
+                    self._touched.pop()
                 return 0
             self._append(topic, send_queue, at + BATCH_HEAD, get32(at + 16), get32(at + 12))
             at += get32(at)

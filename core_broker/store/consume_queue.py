@@ -10,14 +10,23 @@ derived from the log.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core_broker.errors import StoreCorrupt
-from core_broker.store.files import Buffer, File, Files
+from core_broker.store.files import File, Files
 from core_broker.store.full_disk import is_disk_full
 from core_broker.store.known_codes import KnownCodes
 from core_broker.store.results import QueueUnit
 from core_broker.store.segments import OpenFiles, list_segments, segment_path, zero_from
 from core_broker.store.unit_layout import BLANK_SIZE, SIZE_AT, UNIT, UNIT_BYTES
+
+if TYPE_CHECKING:
+    from core_broker.store.queue_tail import QueueTail
+else:
+    try:
+        from core_broker.kernel.queue_tail import QueueTail
+    except ImportError:
+        from core_broker.store.queue_tail import QueueTail
 
 _FIRST_BLANK = (0, BLANK_SIZE)
 #: Size of the units in memory that triggers a write, bytes.
@@ -33,15 +42,10 @@ _CHUNK_UNITS = 3200
 _pack = UNIT.pack
 
 
-class ConsumeQueue:
-    """The units of one queue. Event loop only.
-
-    min_offset ≤ max_offset ≤ end_offset ≤ next_offset are logical offsets: of the first unit whose
-    message is in the log, of the end for readers, of the end of the units, and of the next message.
-    """
+class ConsumeQueue(QueueTail):
+    """The units of one queue, in memory (queue_tail.py) and in files. Event loop only."""
 
     __slots__ = (
-        "_appended_end",
         "_dirty_paths",
         "_files",
         "_folder",
@@ -49,17 +53,9 @@ class ConsumeQueue:
         "_open_files",
         "_paths",
         "_stale",
-        "_tail",
-        "_tail_from",
         "_units_per_file",
-        "end_offset",
-        "end_physical",
         "known_codes",
-        "max_offset",
-        "min_offset",
-        "next_offset",
         "queue_id",
-        "topic",
     )
 
     def __init__(
@@ -70,17 +66,10 @@ class ConsumeQueue:
         file_size: int,
         dirty_paths: dict[Path, int],
     ) -> None:
-        self.topic = folder.parent.name
+        super().__init__(folder.parent.name)
         self.queue_id = int(folder.name)
-        self.min_offset = 0
-        self.max_offset = 0
-        self.end_offset = 0
-        self.next_offset = 0
-        #: Physical end of the newest message of the queue.
-        self.end_physical = 0
         #: Tags codes of the queue that agreed with a record.
         self.known_codes = KnownCodes()
-        self._appended_end = 0
         #: Unsynced files of all queues, with the bytes written since the last sync.
         self._dirty_paths = dirty_paths
         self._files = files
@@ -89,8 +78,6 @@ class ConsumeQueue:
         self._is_made = False
         self._units_per_file = file_size // UNIT_BYTES
         self._paths: dict[int, Path] = {}
-        self._tail = bytearray()
-        self._tail_from = 0
         #: File and first byte of dropped units that a full disk could not overwrite with zeros.
         self._stale: tuple[Path, int] | None = None
 
@@ -100,34 +87,6 @@ class ConsumeQueue:
         return self._folder
 
     # -- append --
-
-    def append(self, offset_physical: int, size: int, tags_code: int) -> None:
-        """Add the unit of the next message; `publish` makes the unit visible."""
-        self._tail += _pack(offset_physical, size, tags_code)
-        self._appended_end = offset_physical + size
-        self.next_offset += 1
-
-    def append_units(self, units: Buffer, end_physical: int) -> None:
-        """Add encoded units; the message of the last unit ends at `end_physical`."""
-        self._tail += units
-        self._appended_end = end_physical
-        self.next_offset += len(units) // UNIT_BYTES
-
-    def publish(self, *, is_visible: bool = True) -> int:
-        """Keep appended units, by default visible; return the size of the units in memory, bytes.
-
-        The owner of units that are not visible advances `max_offset` later (visibility.py).
-        """
-        self.end_offset = self.next_offset
-        if is_visible:
-            self.max_offset = self.end_offset
-        self.end_physical = self._appended_end
-        return len(self._tail)
-
-    def rollback(self) -> None:
-        """Discard the units appended since the last `publish`."""
-        del self._tail[(self.end_offset - self._tail_from) * UNIT_BYTES :]
-        self.next_offset = self.end_offset
 
     def start_at(self, offset: int) -> None:
         """Make `offset` the next offset: fill the gap behind the last unit with blank units.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from core_broker.errors import StoreCorrupt
 from core_broker.store.consume_queue import TAIL_BYTES_MAX, ConsumeQueue
@@ -15,6 +15,14 @@ from core_broker.store.files import Buffer, Files
 from core_broker.store.full_disk import is_disk_full
 from core_broker.store.segments import OpenFiles
 from core_broker.store.visibility import Shown, Visibility
+
+if TYPE_CHECKING:
+    from core_broker.store.queue_tail import publish_all
+else:
+    try:
+        from core_broker.kernel.queue_tail import publish_all
+    except ImportError:
+        from core_broker.store.queue_tail import publish_all
 
 _NO_FOLDERS = frozenset({"", ".", ".."})
 
@@ -34,21 +42,6 @@ class ArrivalListener:
 
     topics: Collection[str]
     hear: Hear
-
-
-class EncodedUnits(Protocol):
-    """One queue, and the units that a fast path encoded for the queue."""
-
-    @property
-    def queue(self) -> ConsumeQueue:
-        """The queue."""
-
-    @property
-    def end(self) -> int:
-        """Commit log offset behind the record of the last unit."""
-
-    def take_units(self) -> Buffer:
-        """Hand over the units."""
 
 
 class ConsumeQueues:
@@ -108,13 +101,12 @@ class ConsumeQueues:
         queue.append(offset, size, tags_code)
         self._appended.add(queue)
 
-    def append_encoded(self, encoded: Iterable[EncodedUnits]) -> None:
-        """Add encoded units; the next `publish` makes the units visible."""
-        appended = self._appended
-        for each in encoded:
-            queue = each.queue
-            queue.append_units(each.take_units(), each.end)
-            appended.add(queue)
+    def append_encoded(self, enter: Callable[[set[ConsumeQueue]], None]) -> None:
+        """Let `enter` add encoded units; the next `publish` makes the units visible.
+
+        `enter` appends to queues, and adds the queues to the given set.
+        """
+        enter(self._appended)
 
     def enter(self, queue: ConsumeQueue, offset: int, size: int, tags_code: int) -> None:
         """Add a unit that is visible immediately, of a message already in the log."""
@@ -129,7 +121,8 @@ class ConsumeQueues:
     def _show(self, queue: ConsumeQueue) -> None:
         self._unwritten[queue] = None
         is_gated = self.visibility.is_gated
-        if queue.publish(is_visible=not is_gated) >= TAIL_BYTES_MAX:
+        size = queue.keep() if is_gated else queue.publish()
+        if size >= TAIL_BYTES_MAX:
             self._full.add(queue)
         if is_gated:
             self.visibility.hold(queue)
@@ -151,17 +144,8 @@ class ConsumeQueues:
             for queue in appended:
                 self._show(queue)
             return
-        unwritten, full, heard = self._unwritten, self._full, []
-        waiting = [each for each in listeners if each.topics]
-        for queue in appended:
-            first = queue.max_offset
-            if queue.publish() >= TAIL_BYTES_MAX:
-                full.add(queue)
-            unwritten[queue] = None
-            if waiting:
-                heard += [
-                    (each.hear, queue, first) for each in waiting if queue.topic in each.topics
-                ]
+        waiting = [(each.topics, each.hear) for each in listeners if each.topics]
+        heard = publish_all(appended, self._unwritten, self._full, TAIL_BYTES_MAX, waiting)
         # A listener may read all queues, so the calls come after the last publish.
         for hear, queue, first in heard:
             _tell(hear, queue, first, queue.max_offset)

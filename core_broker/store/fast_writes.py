@@ -5,10 +5,10 @@ first, may hold the encoded records until the end of the event-loop iteration, a
 the store asks: puts, writes and removals come after held records.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from core_broker.store.appender import Appender
-from core_broker.store.consume_queues import EncodedUnits
+from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Buffer
 from core_broker.store.index_items import IndexEntries
 from core_broker.store.layout import StoreParts
@@ -62,15 +62,15 @@ class FastWrites:
         records: Buffer,
         newest: int,
         messages: int,
-        queues: Iterable[EncodedUnits],
+        enter_units: Callable[[set[ConsumeQueue]], None],
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
         """Stage encoded records for `position` with their units and index entries.
 
         `records` has at most `capacity_bytes()` bytes; the last record begins at `newest`.
-        `queues` hand over the units. The next
+        `enter_units` appends the units to their queues, and adds the queues to a set. The next
         `write_staged` stores all of them or none.
         """
-        self._queues.append_encoded(queues)
+        self._queues.append_encoded(enter_units)
         self._appender.stage_encoded(records, newest, messages, entries, now_ms)

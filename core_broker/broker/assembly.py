@@ -300,6 +300,7 @@ def broker_server(
         on_stopped=None if compiled is None else compiled.stop,
         tls=tls,
     )
+    ctx.store.run_flush_callbacks_by(server.iteration.run_answers)
     ctx.watchdog = server.watchdog
     ctx.tls = tls
     return server

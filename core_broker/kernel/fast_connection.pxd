@@ -7,6 +7,8 @@ from core_broker.kernel.writer cimport Writer
 cdef class FastWrites:
     # Begin of the iteration, in s of the monotonic clock; 0 outside of an iteration.
     cdef double began
+    # A connection has answers outside of an iteration, and the end of the next one is scheduled.
+    cdef bint is_end_coming
     # Thread that sends the answers of busy iterations, or None.
     cdef Writer _writer
     cdef bint _is_settling_scheduled

@@ -33,6 +33,7 @@ class FastWrites:
     def end_iteration(self) -> None:
         """End the event-loop iteration; the next read begins another."""
         self.began = 0.0
+        self.is_end_coming = False
 
     def lend_to(self, writer: Writer | None) -> None:
         """Let a writer thread send the answers of busy iterations from now on, or none."""
@@ -143,7 +144,8 @@ class FastConnection:
             return 0
         state.out_bytes += len(answers)
         if state.mark_dirty():
-            if self._writes.began == 0.0:
+            if self._writes.began == 0.0 and not self._writes.is_end_coming:
+                self._writes.is_end_coming = True
                 self._iteration.mark_dirty(self)
             else:
                 self._dirty.append(self)

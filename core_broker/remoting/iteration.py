@@ -6,7 +6,7 @@ gets one write. A read with very many requests is split into two iterations, so 
 process the first answers while the broker handles the remaining requests.
 
 An iteration begins with a read of the event loop, and ends with a callback behind all reads; or
-`run` reads and ends an iteration of its own.
+`run` reads and ends an iteration of its own. `run_answers` does the same for answers that waited.
 
 The slow path handles requests for `budget_s` per iteration and at least one request per read; the
 remaining requests of a connection wait for the next iteration, so that other peers are served.
@@ -75,6 +75,7 @@ class Iteration:
         self._watchdog = watchdog
         self._budget_s = budget_s
         self._is_end_scheduled = False
+        self._is_ending = False
 
     def begin(self) -> float:
         """Begin an iteration, if needed; returns the begin of the current iteration."""
@@ -100,6 +101,16 @@ class Iteration:
             self._is_end_scheduled = is_end_scheduled
             self.end()
 
+    def run_answers(self, step: Step) -> None:
+        """Run a step that answers earlier requests, and send the answers at once.
+
+        During an iteration the answers are sent with those of the iteration, or of the next one.
+        """
+        if self.began or self._is_ending:
+            step()
+        else:
+            self.run(step)
+
     def end(self) -> None:
         """Run the steps now; later requests belong to the next iteration."""
         now = time.monotonic()
@@ -107,7 +118,11 @@ class Iteration:
             self._watchdog.held(self.began, READS)
         self.began = 0.0
         self.budget_end = now + self._budget_s
-        self._run_steps()
+        self._is_ending = True
+        try:
+            self._run_steps()
+        finally:
+            self._is_ending = False
         if time.monotonic() - now > HOLD_S_MAX:
             self._watchdog.held(now, ITERATION_END)
 

@@ -26,6 +26,10 @@ FlushCallback = Callable[[bool], None]
 log = logging.getLogger(__name__)
 
 
+def _at_once(step: Callable[[], None]) -> None:
+    step()
+
+
 @dataclass(slots=True)
 class _Waiter:
     end: int
@@ -46,6 +50,8 @@ class Flusher:
     ) -> None:
         #: Number of flushes since the start.
         self.flushes = 0
+        #: Runs the callbacks of a flush; the broker sends the answers of all of them together.
+        self.run_callbacks: Callable[[Callable[[], None]], None] = _at_once
         self._log = commit_log
         self._files = files
         self._executor = executor
@@ -140,9 +146,15 @@ class Flusher:
             return
         self.flushes += 1
         self._log.mark_flushed(end)
+        waiters = self._waiters
+        if waiters and waiters[-1].end > end:
+            self.flush()  # the disk works while the callbacks send answers
+        if waiters and waiters[0].end <= end:
+            self.run_callbacks(partial(self._confirm, end))
+
+    def _confirm(self, end: int) -> None:
         while self._waiters and self._waiters[0].end <= end:
             self._waiters.popleft().callback(True)
-        self.after_write()
 
     def fail(self, reason: str) -> None:
         """Stop flushing until a restart, and call all waiters with False."""

@@ -271,11 +271,12 @@ class MessageStore:
         self._appender.stage_pending()
 
     def write_staged(self) -> None:
-        """Write the staged messages of this event-loop iteration and make them visible.
-
-        Raises StoreReadOnly when the write fails; then no message of the iteration is stored.
-        """
+        """Write the iteration's messages, and show them; after StoreReadOnly none is stored."""
         self._appender.write_staged()
+
+    def run_flush_callbacks_by(self, run: Callable[[Callable[[], None]], None]) -> None:
+        """Let `run` call the callbacks of each flush, within one call."""
+        self._flusher.run_callbacks = run
 
     def on_flushed(self, end_offset: int, callback: FlushCallback) -> None:
         """Call back on the loop when all bytes before a physical offset are on the disk.

@@ -131,9 +131,13 @@ async def test_no_answer_before_the_flush(fast_path: str) -> None:
     path.hear(0, sends(3, 10))
     assert await path.settle() == [b"", b"", b""]
     assert [wire.connection.held for wire in path.wires] == [6, 3, 0]
+    for executor in held:
+        executor.run()
+    # At once: without a further iteration of the event loop.
+    assert [len(codes(each)) for each in path.told] == [6, 3, 0]
     path.broker.executors += held
-    told = await path.settle()
-    assert [len(codes(each)) for each in told] == [6, 3, 0]
+    await path.settle()
+    assert [len(codes(each)) for each in path.told] == [6, 3, 0]
     assert [wire.connection.held for wire in path.wires] == [0, 0, 0]
     path.broker.close()
 

@@ -1,6 +1,7 @@
 """Flushing: group commit, timeouts, and read-only after a failure."""
 
 import errno
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -171,3 +172,26 @@ def test_zeros_ahead_that_cannot_be_synced_are_as_final(files: SimulatedFiles) -
     fail_sync(files, "commitlog")
     bench.run_io()
     assert "flushing the commit log failed" in str(bench.store.read_only_reason)
+
+
+def test_the_callbacks_of_a_flush_run_together_while_the_disk_works_on(bench: Bench) -> None:
+    executor = bench.executors["store-flush"]
+    told: list[tuple[int, bool]] = []
+    calls: list[tuple[int, int]] = []
+
+    def run(callbacks: Callable[[], None]) -> None:
+        callbacks()
+        calls.append((len(told), len(executor.jobs)))
+
+    bench.store.run_flush_callbacks_by(run)
+    for number in range(3):
+        put_and_wait(bench, number, told)
+    bench.store.write_staged()
+    for number in range(3, 5):
+        put_and_wait(bench, number, told)
+    bench.store.write_staged()
+    executor.step()
+    assert calls == [(3, 1)], "one call for three callbacks, and the next flush has begun"
+    executor.step()
+    assert calls == [(3, 1), (5, 0)]
+    assert told == [(number, True) for number in range(5)]

@@ -109,7 +109,7 @@ class IndexFile:
         assert self._slots is not None
         number = self.next_item
         if number == 1:
-            _, self.begin_physical, self.begin_timestamp = entries[:ENTRY_NUMBERS]
+            self.begin_physical, self.begin_timestamp = entries[1], entries[2]
         capacity = (self.item_max - number) * ENTRY_NUMBERS
         chosen = entries if len(entries) <= capacity else entries[:capacity]
         self.slots_used += add_items(
@@ -121,7 +121,7 @@ class IndexFile:
             self._changed_blocks,
             self._before_flush,
         )
-        _, self.end_physical, self.end_timestamp = chosen[-ENTRY_NUMBERS:]
+        self.end_physical, self.end_timestamp = chosen[-2], chosen[-1]
         count = len(chosen) // ENTRY_NUMBERS
         self.next_item = number + count
         return count

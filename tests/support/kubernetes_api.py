@@ -85,9 +85,10 @@ class KubernetesApi:
         self._server.server_close()
 
     def count(self, method: str, path: str) -> None:
-        resource, name, _ = _parts(path)
+        resource, name, query = _parts(path)
+        verb = "watch" if "watch" in query else VERBS[method, bool(name)]
         with self._lock:
-            self.used_rights.add((resource, VERBS[method, bool(name)]))
+            self.used_rights.add((resource, verb))
 
     def of_kind(self, resource: str) -> list[Object]:
         with self._lock:

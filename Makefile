@@ -82,10 +82,10 @@ bench-peers: $(READY) ## measure Gantry beside its peers, an hour; writes docs/p
 profile: $(READY) ## profile the broker under a load (SCENARIO=send-64x1)
 	$(PY) -m benchmarks.profile $(or $(SCENARIO),send-64x1) $(ARGS)
 
-wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution
-	@tools/wheel.sh
+wheel: $(READY) ## build dist/*.whl with the compiled kernel (manylinux), and the source distribution (ARGS=all: a wheel for each Python)
+	@tools/wheel.sh $(ARGS)
 
-release: $(READY) ## build and check everything of a release in dist/: wheel, source, chart, bill of materials; publishes nothing
+release: $(READY) ## build and check everything of a release in dist/: wheels, source, chart, bill of materials; publishes nothing
 	@tools/release.sh
 
 site: $(READY) ## build the documentation site into build/site; the console serves it below /docs/

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds and checks everything of a release in dist/, and publishes nothing:
 #
-#   wheel (with the compiled kernel) and source distribution     tools/wheel.sh
+#   wheels (with the compiled kernel) and source distribution    tools/wheel.sh all
 #   gantry-VERSION.cdx.json    software bill of materials: CycloneDX, with the vendored files
 #   gantry-chart-VERSION.tgz   the Helm chart
 #   SHA256SUMS
 #
-# The wheel is installed with all extras into an empty environment; there a broker gets a message. The
-# versions in all files must be equal. `make lint test` is not part of it. DIRTY=1 admits uncommitted changes.
+# Each wheel is installed with all extras into an empty environment of its Python; there the README's message is sent,
+# with nothing but the environment on the PATH. The versions in all files must be equal. `make lint test` is not part of
+# it. DIRTY=1 admits uncommitted changes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,9 +32,14 @@ say "versions and notices"
 version=$("$PY" tools/versions.py)
 "$PY" tools/notices.py --check
 
-say "wheel and source distribution"
-tools/wheel.sh
-wheel=$(ls dist/*.whl)
+say "wheels and source distribution"
+tools/wheel.sh all
+for wheel in dist/*.whl; do
+    case $wheel in
+        *manylinux*) ;;
+        *) echo "$wheel fits no other machine: auditwheel could not be used." >&2; exit 1 ;;
+    esac
+done
 "$UV" tool run -q --from "twine==$TWINE" twine check --strict dist/*.whl dist/*.tar.gz
 
 say "chart and manifests"
@@ -45,19 +51,27 @@ fi
 tar -czf "dist/gantry-chart-$version.tgz" --owner=0 --group=0 --numeric-owner --sort=name \
     --mtime="@$SOURCE_DATE_EPOCH" --dereference -C deploy/chart gantry
 
-say "installation into an empty environment"
 # The versions of the lock file, without the digests: a constraint has none.
 sed -E 's/ *\\$//; /^ +--hash/d' requirements.lock >"$WORK/constraints.txt"
-"$UV" venv -q -p "$PY" "$WORK/environment"
-"$UV" pip install -q -p "$WORK/environment/bin/python" -c "$WORK/constraints.txt" \
-    "$wheel[console,spark,compression,speed]"
-"$UV" pip check -q -p "$WORK/environment/bin/python"
-(cd "$WORK" && environment/bin/python ../../tools/release_check.py "$version")
+own=$("$PY" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+for wheel in dist/*.whl; do
+    tag=$(basename "$wheel" | cut -d- -f3)
+    say "installation of the wheel $tag into an empty environment"
+    python=$PY
+    if [ "$tag" != "$own" ]; then python=build/wheel/environment-3.${tag#cp3}/bin/python; fi
+    environment=$WORK/environment-$tag
+    "$UV" venv -q -p "$python" "$environment"
+    # Only PySpark has no wheel; its source distribution needs no compiler.
+    CC=/nonexistent/cc "$UV" pip install -q -p "$environment/bin/python" -c "$WORK/constraints.txt" --only-binary :all: \
+        --no-binary pyspark "$wheel[console,spark,compression,speed]"
+    "$UV" pip check -q -p "$environment/bin/python"
+    (cd "$WORK" && PATH=$PWD/environment-$tag/bin "environment-$tag/bin/python" ../../tools/release_check.py "$version")
+done
 
 say "software bill of materials"
 bill=dist/gantry-$version.cdx.json
 "$UV" tool run -q --from "cyclonedx-bom==$CYCLONEDX" cyclonedx-py environment --pyproject pyproject.toml \
-    --mc-type application --output-reproducible --output-format JSON -o "$bill" "$WORK/environment/bin/python"
+    --mc-type application --output-reproducible --output-format JSON -o "$bill" "$WORK/environment-$own/bin/python"
 "$UV" run -q --no-project --with "cyclonedx-bom==$CYCLONEDX" --with "cyclonedx-python-lib[json-validation]" \
     --with click python -m tools.sbom "$bill"
 

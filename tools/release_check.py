@@ -2,15 +2,17 @@
 
     python tools/release_check.py VERSION     with the interpreter of the installation
 
-Name server and broker run on free ports, with their data in a temporary folder.
+Name server and broker run on free ports, with their data in a temporary folder; the message is
+that of README.md.
 """
 
-import asyncio
 import importlib.metadata
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +24,10 @@ MODULES = (
 )
 READY = "boot success"
 START_S_MAX = 60
+SEND_S_MAX = 60
 STOP_S_MAX = 30
+README = Path(__file__).resolve().parent.parent / "README.md"
+README_ADDR = "127.0.0.1:9876"
 
 
 def main() -> int:
@@ -60,7 +65,16 @@ def send_a_message(programs: Path, folder: Path) -> float:
             storePathRootDir=folder / "store",
         )
         seconds = time.perf_counter() - began
-        asyncio.run(send(f"127.0.0.1:{namesrv}"))
+        program = readme_program(f"127.0.0.1:{namesrv}")
+        subprocess.run([sys.executable, "-c", program], check=True, cwd=folder, timeout=SEND_S_MAX)
+        listed = subprocess.run(
+            [programs / "mqadmin", "topicList", "-n", f"127.0.0.1:{namesrv}"],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=SEND_S_MAX,
+        )
+        assert "orders" in listed.stdout.split(), listed.stdout
         return seconds
 
 
@@ -85,12 +99,13 @@ def start(ending: ExitStack, program: Path, folder: Path, **settings: object) ->
     raise AssertionError(f"{program.name} did not start")
 
 
-async def send(namesrv_addr: str) -> None:
-    from gantry import Message, Producer
-
-    async with Producer("release", namesrv_addr) as producer:
-        result = await producer.send(Message("release-check", b"hello"))
-        assert result.status.name == "SEND_OK", result
+def readme_program(addr: str) -> str:
+    """The program of README.md, which sends a message, with the address of a name server."""
+    (code,) = re.findall(r"^```python\n(.*?)^```$", README.read_text(encoding="utf-8"), re.M | re.S)
+    imports, _, body = code.partition("\n\n")
+    assert README_ADDR in body
+    body = textwrap.indent(body.replace(README_ADDR, addr), "    ")
+    return f"import asyncio\n{imports}\nasync def main():\n{body}\nasyncio.run(main())\n"
 
 
 def free_port() -> int:

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import urllib.request
 import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -13,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cluster import ROOT, Cluster
-from tests.support.document_blocks import blocks_of
 from tests.up.gantry import NO_PROXY, Gantry
 from tests.up.wheels import build_wheel, install, unpack
+from tools.release_check import readme_program
 
 PACKAGES = ("console", "core_broker", "gantry", "namesrv", "spark_jobs", "trace")
 CONTENTS = (".py", ".html", ".mo")
@@ -65,11 +64,12 @@ def test_the_wheel_has_the_compiled_kernel(wheel: Path) -> None:
 def test_the_readme_message_is_sent_in_an_empty_environment(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The program is that of README.md."""
     monkeypatch.setenv("PATH", str(programs))  # no compiler, and nothing else of this machine
     monkeypatch.delenv("PYTHONPATH", raising=False)
     python = str(programs / "python")
     with Cluster(tmp_path, root=tmp_path, python=python) as cluster:
-        done = run(python, tmp_path, *readme_program(cluster.namesrv_addr))
+        done = run(python, tmp_path, "-c", readme_program(cluster.namesrv_addr))
         assert done.returncode == 0, done.stderr
         done = run(programs / "mqadmin", tmp_path, "topicList", "-n", cluster.namesrv_addr)
         assert "orders" in done.stdout.split(), done.stderr
@@ -98,15 +98,6 @@ def test_modules_of_the_package_trace_stand_beside_that_of_the_standard_library(
 def kernel_of(python: str, folder: Path) -> bool:
     """Return True when the interpreter finds a compiled kernel."""
     return run(python, folder, "-c", "import core_broker.kernel.sends").returncode == 0
-
-
-def readme_program(addr: str) -> tuple[str, str]:
-    """The program of README.md as arguments of python, with the address of a name server."""
-    [code] = [each.code for each in blocks_of("README.md") if each.language == "python"]
-    imports, _, body = code.partition("\n\n")
-    assert "127.0.0.1:9876" in body
-    body = textwrap.indent(body.replace("127.0.0.1:9876", addr), "    ")
-    return "-c", f"import asyncio\n{imports}\nasync def main():\n{body}\nasyncio.run(main())\n"
 
 
 def run(program: str | Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -184,7 +175,7 @@ def test_the_readme_message_is_sent_with_the_newest_python(
     python = str(programs / "python")
     assert NEWEST in run(python, tmp_path, "--version").stdout
     with Cluster(tmp_path, root=tmp_path, python=python) as cluster:
-        done = run(python, tmp_path, *readme_program(cluster.namesrv_addr))
+        done = run(python, tmp_path, "-c", readme_program(cluster.namesrv_addr))
         assert done.returncode == 0, done.stderr
 
 

@@ -2,18 +2,25 @@
 
     python -m tools.sbom BOM.json
 
-The bill, CycloneDX in JSON, comes from cyclonedx-py and lists the Python packages. Each package of
+The bill, CycloneDX in JSON, comes from cyclonedx-py and lists the Python packages: those of
+requirements.lock without the packages of the development. Each package of
 static/vendor/manifest.json becomes a component, with the digests of its files. Needs the packages
 cyclonedx-python-lib[json-validation]; tools/release.sh has both programs in one environment.
 """
 
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tools.notices import components
+from tools.notices import ROOT, components
+
+#: Extras for the development of Gantry, which no installation has.
+DEVELOPMENT = frozenset({"dev", "docs", "kernel"})
+LOCKED = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?==([^\s;]+)", re.M)
 
 
 def vendored_components() -> list[dict[str, Any]]:
@@ -54,6 +61,41 @@ def with_vendored(bill: dict[str, Any]) -> dict[str, Any]:
     return {**bill, "components": [found[ref] for ref in sorted(found)]}
 
 
+def locked_versions() -> dict[str, str]:
+    """The versions of requirements.lock by normalized name."""
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    return {normalized(name): version for name, version in LOCKED.findall(text)}
+
+
+def required_packages() -> set[str]:
+    """The packages that pyproject.toml names for installations, normalized."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    lists = [project["dependencies"], *(extras[name] for name in extras.keys() - DEVELOPMENT)]
+    found = (re.match(r"[\w.-]+", each) for packages in lists for each in packages)
+    return {normalized(match[0]) for match in found if match}
+
+
+def normalized(name: str) -> str:
+    """The name as package indexes write it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def deviations(bill: dict[str, Any]) -> list[str]:
+    """Python packages of the bill that are not those of the lock file, and missing ones."""
+    packages = [each for each in bill["components"] if each.get("purl", "").startswith("pkg:pypi/")]
+    listed = {normalized(each["name"]): each["version"] for each in packages}
+    listed.pop("gantry", None)
+    locked = locked_versions()
+    wrong = [
+        f"{name} {version}, but {locked.get(name, 'nothing')} is locked"
+        for name, version in sorted(listed.items())
+        if locked.get(name) != version
+    ]
+    return wrong + [f"{name} is missing" for name in sorted(required_packages() - listed.keys())]
+
+
 def problem(text: str) -> str | None:
     """Validate a bill strictly against the schema of its version; return the first problem."""
     from cyclonedx.schema import SchemaVersion
@@ -69,6 +111,8 @@ def problem(text: str) -> str | None:
 def main(path: Path) -> None:
     """Add the vendored files to the bill in PATH."""
     bill = with_vendored(json.loads(path.read_text(encoding="utf-8")))
+    if wrong := deviations(bill):
+        raise click.ClickException(f"{path} deviates from requirements.lock: {'; '.join(wrong)}")
     text = json.dumps(bill, indent=2, ensure_ascii=False) + "\n"
     if why := problem(text):
         raise click.ClickException(f"{path} is no valid bill of materials: {why}")

@@ -1,6 +1,7 @@
 """What `make release` puts together: versions, licences, the bill of materials."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from tests.support.source_tree import ROOT
 from tools import versions
 from tools.notices import NOTICES, components, licence_file, manifest, text
-from tools.sbom import vendored_components, with_vendored
+from tools.sbom import deviations, locked_versions, vendored_components, with_vendored
 from tools.versions import other_versions, project_version
 
 VENDOR = ROOT / "static" / "vendor"
@@ -44,6 +45,20 @@ def test_every_vendored_package_has_its_licence_in_the_notices() -> None:
         assert licence in written, each["name"]
 
 
+def test_packages_that_a_vendored_file_names_as_bundled_are_in_the_manifest() -> None:
+    """Bundlers keep the comments `PACKAGE vVERSION … @license`."""
+    listed = {(each["name"], each["version"]) for each in components()}
+    named = {
+        (name, version)
+        for path in VENDOR.rglob("*.js")
+        for comment in path.read_text(encoding="utf-8").split("/*")[1:]
+        if "@license" in comment
+        for name, version in re.findall(r"^\s*\* (\S+) v(\d\S*)$", comment, re.M)
+    }
+    assert ("@vue/reactivity", "3.5.41") in named
+    assert named - listed == set()
+
+
 def test_every_vendored_file_is_in_the_bill_of_materials() -> None:
     python = {"type": "library", "bom-ref": "click==1", "name": "click", "version": "1"}
     bill = with_vendored({"specVersion": "1.6", "components": [python]})
@@ -62,3 +77,21 @@ def test_every_vendored_file_is_in_the_bill_of_materials() -> None:
         for file in package["files"]
     }
     assert listed == wanted
+
+
+def test_the_bill_of_materials_has_the_packages_of_the_lock() -> None:
+    locked = locked_versions()
+    assert len(locked) > 100
+    packages = [
+        {"name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+        for name, version in locked.items()
+    ]
+    assert deviations({"components": packages}) == []
+    other = {"name": "Click", "version": "0.1", "purl": "pkg:pypi/click@0.1"}
+    unknown = {"name": "left_pad", "version": "1", "purl": "pkg:pypi/left-pad@1"}
+    rest = [each for each in packages if each["name"] not in {"click", "django"}]
+    assert deviations({"components": [*rest, other, unknown]}) == [
+        f"click 0.1, but {locked['click']} is locked",
+        "left-pad 1, but nothing is locked",
+        "django is missing",
+    ]

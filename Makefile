@@ -42,7 +42,7 @@ crash: $(READY) ## kill the broker RUNS times under load, fill its disk, and che
 sim: $(READY) ## SEEDS seeded schedules of writes, power cuts and faults on a simulated disk
 	$(PYTEST) tests/sim $(ARGS)
 
-soak: $(READY) ## the long crash, simulation and fault runs, and the console for HOURS; hours (sizes: HOURS, RUNS, SEEDS, RAFT_SEEDS, RAFT_ROUNDS, DLEDGER_SEEDS, FAILOVERS, ORDERED_MESSAGES, ORDERED_FAILOVERS, PARTITIONS, SLAVE_ROUNDS, COPIED_MESSAGES, JAVA_FAILOVERS, CALLS, CUT_STRIDE, CALL_STRIDE, FRAMES, ATTACKS, CONNECTIONS, STUCK_PEERS)
+soak: $(READY) ## the long crash, simulation, fault and image runs, and the console for HOURS; hours (sizes: HOURS, RUNS, SEEDS, RAFT_SEEDS, RAFT_ROUNDS, DLEDGER_SEEDS, FAILOVERS, ORDERED_MESSAGES, ORDERED_FAILOVERS, PARTITIONS, SLAVE_ROUNDS, COPIED_MESSAGES, JAVA_FAILOVERS, CALLS, CUT_STRIDE, CALL_STRIDE, FRAMES, ATTACKS, CONNECTIONS, STUCK_PEERS)
 	RUNS=$(or $(RUNS),1000) SEEDS=$(or $(SEEDS),100000) RAFT_SEEDS=$(or $(RAFT_SEEDS),10000) RAFT_ROUNDS=$(or $(RAFT_ROUNDS),200) FAILOVERS=$(or $(FAILOVERS),100) ORDERED_MESSAGES=$(or $(ORDERED_MESSAGES),1000000) ORDERED_FAILOVERS=$(or $(ORDERED_FAILOVERS),10) \
 	DLEDGER_SEEDS=$(or $(DLEDGER_SEEDS),10000) PARTITIONS=$(or $(PARTITIONS),60) SLAVE_ROUNDS=$(or $(SLAVE_ROUNDS),50) CALLS=$(or $(CALLS),20000) \
 	CUT_STRIDE=$(or $(CUT_STRIDE),1) CALL_STRIDE=$(or $(CALL_STRIDE),1) FRAMES=$(or $(FRAMES),10000) ATTACKS=$(or $(ATTACKS),250) \
@@ -51,6 +51,7 @@ soak: $(READY) ## the long crash, simulation and fault runs, and the console for
 	@tools/setup.sh clients
 	COPIED_MESSAGES=$(or $(COPIED_MESSAGES),50000) JAVA_FAILOVERS=$(or $(JAVA_FAILOVERS),20) \
 	$(PYTEST) tests/compat -k "slave_of_java or java_slave or replica_set" --timeout=0 $(ARGS)
+	IMAGE_CHECKS=all $(PYTEST) tests/up/test_image.py --timeout=0
 	$(PY) -m benchmarks.soak --hours $(or $(HOURS),24)
 
 lint: $(READY) ## style, types, layers and house rules

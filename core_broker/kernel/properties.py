@@ -34,8 +34,11 @@ class Properties:
     def __dealloc__(self):
         free(self.text)
 
-    def normalize(self, given):
-        """Copy properties, the broker's own behind them; false when the slow path must decide."""
+    def normalize(self, given, is_ascii):
+        """Copy properties, the broker's own behind them; false when the slow path must decide.
+
+        Properties that are not ASCII are valid UTF-8.
+        """
         names: Text[32]
         value: Text
         count: cython.int = 0
@@ -46,6 +49,7 @@ class Properties:
         to: cython.pointer(uint8_t) = self.text
         added: cython.pointer(uint8_t) = self._added
         added_bytes: cython.int = cython.cast(cython.int, len(self._added))
+        self.is_ascii = is_ascii
         self.unique_key.p = self.keys.p = self.tags.p = self.wait.p = cython.NULL
         if given.p == cython.NULL:
             at = end = to

@@ -2,6 +2,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from core_broker.kernel.memory cimport Memory
+from core_broker.kernel.octets cimport Text
 from core_broker.kernel.properties cimport Properties
 from core_broker.kernel.queues cimport SendQueue, SendTopic
 
@@ -30,4 +31,4 @@ cdef class Records:
     cdef object take(self)
     cdef bytes take_entries(self)
     cdef void _index(self, SendTopic topic, Properties properties) noexcept
-    cdef void _index_key(self, SendTopic topic, const uint8_t *key, int count) noexcept
+    cdef void _index_key(self, SendTopic topic, Text key, bint is_ascii) noexcept

@@ -9,7 +9,8 @@ import cython
 from cython.cimports.core_broker.kernel.crc import body_crc
 from cython.cimports.core_broker.kernel.layout import RECORD_HEAD, RECORD_MAGIC_V1, RECORD_MIN
 from cython.cimports.core_broker.kernel.memory import Memory
-from cython.cimports.core_broker.kernel.octets import java_hash, put32, put64
+from cython.cimports.core_broker.kernel.octets import Text, java_hash, put32, put64
+from cython.cimports.core_broker.kernel.utf8 import java_hash_utf8
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 from cython.cimports.libc.string import memchr, memcpy
 
@@ -22,6 +23,16 @@ KEPT_BYTES_MAX = cython.declare(int64_t, 4 << 20)
 def keys_max(properties):
     """Return the maximum number of index keys of some properties."""
     return 1 + (0 if properties.keys.p == cython.NULL else (properties.keys.n + 1) // 2)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def hash_of(text: Text, is_ascii: cython.bint, seed: uint32_t) -> uint32_t:
+    """Return Java's hash of a text behind the text with the hash `seed`."""
+    if is_ascii:
+        return java_hash(text.p, text.n, seed)
+    return java_hash_utf8(text.p, text.n, seed)
 
 
 @cython.cclass
@@ -115,7 +126,7 @@ class Records:
         at[1] = cython.cast(uint8_t, properties.count)
         memcpy(at + 2, properties.text, properties.count)
         if properties.tags.p != cython.NULL:
-            tags_code = cython.cast(int32_t, java_hash(properties.tags.p, properties.tags.n, 0))
+            tags_code = cython.cast(int32_t, hash_of(properties.tags, properties.is_ascii, 0))
         queue.add(self._position, size, tags_code)
         if self._is_indexing:
             self._index(topic, properties)
@@ -130,8 +141,9 @@ class Records:
         at: cython.pointer(uint8_t) = properties.keys.p
         end: cython.pointer(uint8_t)
         stop: cython.pointer(uint8_t)
+        key: Text
         if properties.unique_key.p != cython.NULL:
-            self._index_key(topic, properties.unique_key.p, properties.unique_key.n)
+            self._index_key(topic, properties.unique_key, properties.is_ascii)
         if at == cython.NULL:
             return
         end = at + properties.keys.n
@@ -140,11 +152,13 @@ class Records:
             if stop == cython.NULL:
                 stop = end
             if stop > at:
-                self._index_key(topic, at, cython.cast(cython.int, stop - at))
+                key.p = at
+                key.n = cython.cast(cython.int, stop - at)
+                self._index_key(topic, key, properties.is_ascii)
             at = stop + 1
 
-    def _index_key(self, topic, key, count):
-        code: int32_t = cython.cast(int32_t, java_hash(key, count, topic.key_seed))
+    def _index_key(self, topic, key, is_ascii):
+        code: int32_t = cython.cast(int32_t, hash_of(key, is_ascii, topic.key_seed))
         if code < 0:
             code = -code if code != -2147483648 else 0
         entry: cython.pointer(int64_t) = cython.cast(

@@ -9,6 +9,8 @@ cdef enum:
     DIGITS_MAX = 18
     # Number of kept ext fields: 26 named by a letter, then the fields of fields.py.
     FIELDS = 38
+    # Index of the ext field i, the properties of a send.
+    PROPERTIES_FIELD = 8
     INT_MAX = 2147483647
     QUOTE = 34
     COMMA = 44
@@ -28,12 +30,15 @@ cdef class Header:
     cdef Text fields[FIELDS]
     cdef uint8_t *scratch
     cdef uint8_t *free_at
+    # The string with characters beyond ASCII; NULL for a header of ASCII.
+    cdef uint8_t *beyond_ascii
     cdef bint read(self, const uint8_t *at, uint32_t count) noexcept nogil
     cdef bint number(self, int field, int64_t *value) noexcept nogil
     cdef bint is_true(self, int field) noexcept nogil
     cdef bint is_common_send(self) noexcept nogil
+    cdef bint _has_common_characters(self) noexcept nogil
     cdef uint8_t *_string(self, uint8_t *at, uint8_t *end, Text *result) noexcept nogil
-    cdef uint8_t *_escaped(self, uint8_t *start, uint8_t *at, uint8_t *end, Text *result) noexcept nogil
+    cdef uint8_t *_copied(self, uint8_t *start, uint8_t *at, uint8_t *end, Text *result) noexcept nogil
     cdef uint8_t *_ext_fields(self, uint8_t *at, uint8_t *end) noexcept nogil
     cdef void _note(self, Text name, Text value) noexcept nogil
     cdef uint8_t *_member(self, Text name, uint8_t *at, uint8_t *end) noexcept nogil

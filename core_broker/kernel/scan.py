@@ -2,13 +2,16 @@
 """Reading the JSON header of a request.
 
 The kernel reads headers as common clients write them: no blanks, strings of ASCII, whole numbers,
-ext fields that are strings. Other headers are for the slow path, so a header means the same on all
-paths. Compatible with RocketMQ's RemotingSerializable and SendMessageRequestHeaderV2.
+ext fields that are strings. Only the properties of a send may have characters beyond ASCII: most
+clients write UTF-8, some write escapes (jsoncpp, Python). Other headers are for the slow path, so a
+header means the same on all paths. Compatible with RocketMQ's RemotingSerializable and
+SendMessageRequestHeaderV2.
 """
 
 import cython
 from cython.cimports.core_broker.kernel.octets import Text, same, unescaped_end
-from cython.cimports.libc.stdint import int64_t, uint8_t
+from cython.cimports.core_broker.kernel.utf8 import put_utf8, utf8_end
+from cython.cimports.libc.stdint import int64_t, uint8_t, uint32_t
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
 
@@ -83,6 +86,7 @@ class Header:
         for i in range(FIELDS):
             self.fields[i].p = cython.NULL
         self.free_at = self.scratch
+        self.beyond_ascii = cython.NULL
         self.code = self.opaque = -1
         self.flag = self.version = 0
         self.language.p = cython.NULL
@@ -98,9 +102,15 @@ class Header:
             if here == cython.NULL or here >= end:
                 return False
             if here[0] == CLOSING:
-                return here + 1 == end and self.opaque >= 0
+                return here + 1 == end and self.opaque >= 0 and self._has_common_characters()
             if here[0] != COMMA:
                 return False
+
+    def _has_common_characters(self):
+        """Return true when at most the properties of a send have characters beyond ASCII."""
+        return (
+            self.beyond_ascii == cython.NULL or self.beyond_ascii == self.fields[PROPERTIES_FIELD].p
+        )
 
     def _member(self, name, at, end):
         """Read the value of a member of the header, and return the value's end."""
@@ -164,27 +174,38 @@ class Header:
         at = unescaped_end(at, end)
         if at >= end:
             return cython.NULL
-        if at[0] == BACKSLASH:
-            return self._escaped(start, at, end, result)
         if at[0] != QUOTE:
-            return cython.NULL
+            return self._copied(start, at, end, result)
         result[0].p = start
         result[0].n = cython.cast(cython.int, at - start)
         return at + 1
 
-    def _escaped(self, start, at, end, result):
-        """Read a string that began at `start` from its first escape on, into `scratch`."""
+    def _copied(self, start, at, end, result):
+        """Read a string into `scratch`: `at` is the end of its unescaped ASCII from `start` on."""
         to: cython.pointer(uint8_t) = self.free_at
+        stop: cython.pointer(uint8_t)
         character: cython.int
+        low: cython.int
+        is_ascii: cython.bint = True
         # An unescaped string is never longer than its escaped form.
         if end - start > self.scratch + SCRATCH_BYTES - to:
             return cython.NULL
         while True:
+            while at < end and at[0] >= 0x80:
+                stop = utf8_end(at, end)
+                if stop == at:
+                    return cython.NULL
+                is_ascii = False
+                at = unescaped_end(stop, end)
             memcpy(to, start, at - start)
             to += at - start
             if at >= end:
                 return cython.NULL
             if at[0] == QUOTE:
+                if not is_ascii:
+                    if self.beyond_ascii != cython.NULL:
+                        return cython.NULL
+                    self.beyond_ascii = self.free_at
                 result[0].p = self.free_at
                 result[0].n = cython.cast(cython.int, to - self.free_at)
                 self.free_at = to
@@ -196,12 +217,25 @@ class Header:
             if character == UNICODE:
                 character = read_hex4(at, end)
                 at += 4
-                if character < 0 or character >= 0x80:
+                if character < 0:
                     return cython.NULL
+                if character & 0xF800 == 0xD800:
+                    # Two escapes of UTF-16: a high surrogate, then a low one.
+                    if end - at < 2 or at[0] != BACKSLASH or at[1] != UNICODE:
+                        return cython.NULL
+                    low = read_hex4(at + 2, end)
+                    if character >= 0xDC00 or low & 0xFC00 != 0xDC00 or low < 0:
+                        return cython.NULL
+                    character = 0x10000 + ((character & 0x3FF) << 10) + (low & 0x3FF)
+                    at += 6
             elif character != QUOTE and character != BACKSLASH and character != SLASH:
                 return cython.NULL
-            to[0] = cython.cast(uint8_t, character)
-            to += 1
+            if character < 0x80:
+                to[0] = cython.cast(uint8_t, character)
+                to += 1
+            else:
+                to = put_utf8(to, cython.cast(uint32_t, character))
+                is_ascii = False
             start = at
             at = unescaped_end(at, end)
 

@@ -2,10 +2,10 @@
 # cython: initializedcheck=False
 """Sends (codes 310 and 320), from the read buffer to records, queue units, index keys, answers.
 
-The kernel takes common sends: a compact JSON header, known topic and queue, an IPv4 peer, ASCII
-properties without a delay level, a timer or a transaction. All other sends are left untouched to
-the slow path (processors/send.py). Records, units, keys and answers are byte for byte equal to
-the slow path's (tests/unit/kernel).
+The kernel takes common sends: a compact JSON header, known topic and queue, an IPv4 peer,
+properties in UTF-8 without a delay level, a timer or a transaction. All other sends are left
+untouched to the slow path (processors/send.py). Records, units, keys and answers are byte for byte
+equal to the slow path's (tests/unit/kernel).
 
 The formats are in message/record.py, message/batch.py and remoting/command.py.
 """
@@ -19,7 +19,8 @@ from cython.cimports.core_broker.kernel.octets import Text, get16, get32, is_asc
 from cython.cimports.core_broker.kernel.properties import Properties
 from cython.cimports.core_broker.kernel.queues import SendQueue, SendTopic
 from cython.cimports.core_broker.kernel.records import Records, keys_max
-from cython.cimports.core_broker.kernel.scan import Header
+from cython.cimports.core_broker.kernel.scan import PROPERTIES_FIELD, Header
+from cython.cimports.core_broker.kernel.utf8 import is_utf8
 from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
@@ -258,7 +259,9 @@ class CompiledSends(FastHandler):
     ) -> cython.int:
         """Return true when a message is common and fits; `_properties` are ready then."""
         properties: Properties = self._properties
-        if not properties.normalize(header.fields[8]):
+        if not properties.normalize(
+            header.fields[PROPERTIES_FIELD], header.beyond_ascii == cython.NULL
+        ):
             return 0
         # A producer that does not wait for the disk is answered before the others.
         if self.waits_for_disk and properties.wait.p != cython.NULL:
@@ -282,7 +285,7 @@ class CompiledSends(FastHandler):
     ) -> cython.int:
         """Store a whole batch, or return 0 when a message is not common or does not fit."""
         out: Memory = path.out
-        properties: Text = path.header.fields[8]
+        properties: Text = path.header.fields[PROPERTIES_FIELD]
         parts: int64_t = 0
         keys: int64_t = 0
         if properties.p != cython.NULL and properties.n:
@@ -320,7 +323,11 @@ class CompiledSends(FastHandler):
     @cython.exceptval(check=False)
     def _is_common(self, properties: Text) -> cython.bint:
         """Return true for common properties in a batch; `_properties` are ready then."""
-        return is_ascii(properties.p, properties.n) and self._properties.normalize(properties)
+        if is_ascii(properties.p, properties.n):
+            return self._properties.normalize(properties, True)
+        if is_utf8(properties.p, properties.n):
+            return self._properties.normalize(properties, False)
+        return False
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -13,8 +13,13 @@ def frame(
     flag: int = 0,
     opaque: int = 0,
     spaces: bool = False,
+    escapes: bool = True,
 ) -> bytes:
-    """A frame with a JSON header, with or without blanks."""
+    """A frame with a JSON header, with or without blanks.
+
+    Characters beyond ASCII are escapes or UTF-8; as UTF-8, a surrogate of Python's
+    `surrogateescape` is a malformed byte.
+    """
     header: dict[str, Any] = {
         "code": code,
         "extFields": fields,
@@ -24,7 +29,10 @@ def frame(
         "serializeTypeCurrentRPC": "JSON",
         "version": 409,
     }
-    text = json.dumps(header, separators=None if spaces else (",", ":")).encode()
+    separators = None if spaces else (",", ":")
+    text = json.dumps(header, separators=separators, ensure_ascii=escapes).encode(
+        "utf-8", "surrogateescape"
+    )
     return struct.pack(">II", 4 + len(text) + len(body), len(text)) + text + body
 
 
@@ -46,7 +54,9 @@ def common_case_fields(number: int) -> dict[str, str]:
     }
 
 
-def common_case_frame(number: int, body: bytes = b"body", **changes: str) -> bytes:
+def common_case_frame(
+    number: int, body: bytes = b"body", *, escapes: bool = True, **changes: str
+) -> bytes:
     """A send frame for the compiled fast path; `number` selects the queue and is the opaque."""
     header = {**common_case_fields(number), **changes}
-    return frame(header, body, code=310, flag=0, opaque=number, spaces=False)
+    return frame(header, body, code=310, flag=0, opaque=number, escapes=escapes)

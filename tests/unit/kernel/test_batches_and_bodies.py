@@ -23,7 +23,7 @@ SLOW_PATH_PROPERTIES = {
     "delay": b"DELAY\x011",
     "transaction": b"TRAN_MSG\x01true",
     "twice": b"a\x011\x02a\x012",
-    "no ASCII": "TAGS\x01é".encode(),
+    "no UTF-8": b"TAGS\x01\xc3",
     "region": b"MSG_REGION\x01x",
 }
 

@@ -133,7 +133,7 @@ async def test_frames_of_all_peers_cut_everywhere(
         frames = [
             common_case_frame(100 * peer + n, rng.randbytes(rng.randrange(700)), **slow_path_fields)
             for n in range(25)
-            for slow_path_fields in [{"i": "TAGS\x01é"} if rng.random() < 0.2 else {}]
+            for slow_path_fields in [{"j": "1"} if rng.random() < 0.2 else {}]
         ]
         streams.append(b"".join(frames))
     turns = []
@@ -153,7 +153,7 @@ async def test_frames_of_all_peers_cut_everywhere(
 
 @each_fast_path
 async def test_every_cut_of_two_frames(tmp_path: Path, fast_path: str) -> None:
-    stream = common_case_frame(0) + common_case_frame(1, i="TAGS\x01é")
+    stream = common_case_frame(0) + common_case_frame(1, j="1")
     turns = []
     for cut in range(0, len(stream) + 1, 5):
         turns += [[(0, stream[:cut])], [(0, stream[cut:])]]

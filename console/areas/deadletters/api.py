@@ -69,7 +69,7 @@ def group_row(
     reason: DeadLetterCause | None,
 ) -> Any:
     """One group with data of the ledger and of the group's consumers."""
-    fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms")
+    fields = ("group", "topic", "perm", "count", "last_hour", "oldest_ms", "read_ms")
     return {
         **{name: getattr(held, name) for name in fields},
         "newest_ms": newest_ms(held.newest_ms, reason),

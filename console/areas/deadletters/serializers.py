@@ -50,6 +50,9 @@ class DeadLetterGroupSerializer(serializers.Serializer[Any]):
     )
     oldest_ms = serializers.IntegerField(allow_null=True)
     newest_ms = serializers.IntegerField(allow_null=True)
+    read_ms = serializers.IntegerField(
+        allow_null=True, help_text="Time when the oldest of the counts was read from a broker."
+    )
     dealt_with = serializers.IntegerField(
         help_text="Dead letters resent or discarded from this console."
     )

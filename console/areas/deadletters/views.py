@@ -90,6 +90,7 @@ class GroupListPage(ClusterPage):
             page=page,
             choice=query.choice,
             lines=listing.filled(page.rows, self._handled(page.rows), clients.value, causes),
+            read_ms=min((each.read_ms for each in answer.value if each.read_ms), default=None),
             groups=len(answer.value),
             total=sum(each.count or 0 for each in answer.value),
         )

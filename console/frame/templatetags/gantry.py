@@ -113,7 +113,12 @@ def stale(brokers: Iterable[str] | str, failures: Iterable[BrokerFailure] | str)
 
 
 @register.inclusion_tag("parts/answered.html")
-def answered(answer: Answer[Any]) -> dict[str, Any]:
-    """Render the age of an answer, and of the oldest values in place of missing ones."""
+def answered(answer: Answer[Any], read_ms: int | None = None) -> dict[str, Any]:
+    """Render the age of an answer, and of the oldest values in place of missing ones.
+
+    `read_ms` is the time when the oldest values were read, for an answer from earlier answers.
+    """
     times = [one.as_of_ms for one in answer.failures if one.as_of_ms is not None]
+    if read_ms is not None and read_ms < answer.asked_at_ms:
+        times.append(read_ms)
     return {"answer": answer, "oldest_ms": min(times, default=None)}

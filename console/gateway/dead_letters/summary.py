@@ -50,7 +50,11 @@ Offsets = Mapping[int, TopicOffset]
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterGroup:
-    """A group with dead letters. Counts and times are None when no broker answered."""
+    """A group with dead letters. Counts and times are None when no broker answered.
+
+    `read_ms` is the time when the oldest of the counts was read: offsets of an inventory, and the
+    last values of a broker that is down, are older than the question.
+    """
 
     group: str
     topic: str
@@ -59,6 +63,7 @@ class DeadLetterGroup:
     last_hour: int | None
     oldest_ms: int | None
     newest_ms: int | None
+    read_ms: int | None
 
     @property
     def is_readable(self) -> bool:
@@ -74,6 +79,15 @@ class _Held:
     last_hour: int
     oldest_ms: int | None
     newest_ms: int | None
+    read_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inventory:
+    """The topics of a broker's inventory, and the time when the inventory was read."""
+
+    topics: Mapping[str, TopicEntry]
+    read_ms: int
 
 
 class _FirstTimes:
@@ -106,16 +120,16 @@ async def groups_with_dead_letters(session: ClusterSession) -> Partial[tuple[Dea
     rows = await session.ask(topic_rows)
     configs = (await session.ask(topic_configs)).value
     topics = [row.name for row in rows.value if row.kind == "dlq"]
-    inventories: Mapping[BrokerRef, TopicInventoryBody] = {}
+    inventories: Mapping[BrokerRef, _Inventory] = {}
     if len(topics) > TOPICS_ASKED_MAX:
-        inventories = (await session.ask(topic_inventory)).value
+        inventories = _inventories(await session.ask(topic_inventory))
     gate = asyncio.Semaphore(TOPICS_AT_ONCE_MAX)
 
     async def ask(topic: str) -> Partial[DeadLetterGroup | None]:
         held = {ref: table[topic] for ref, table in configs.items() if topic in table}
         queues = chain.from_iterable(queues_of_config(topic, *each) for each in held.items())
         known = {
-            ref: _offsets(inventory.topics[topic])
+            ref: (_offsets(inventory.topics[topic]), inventory.read_ms)
             for ref, inventory in inventories.items()
             if topic in inventory.topics
         }
@@ -149,19 +163,22 @@ async def _summary(
     topic: str,
     queues: Iterable[QueueRef],
     perm: int,
-    known: Mapping[BrokerRef, Offsets],
+    known: Mapping[BrokerRef, tuple[Offsets, int]],
 ) -> Partial[DeadLetterGroup | None]:
-    """The dead letters in a topic; brokers without `known` offsets are asked for the offsets."""
+    """The dead letters in a topic. Brokers without `known` offsets, which have the time of their
+    reading, are asked for the offsets.
+    """
     by_broker: dict[BrokerRef, list[QueueRef]] = {}
     for queue in queues:
         by_broker.setdefault(queue.broker, []).append(queue)
 
     async def ask(broker: BrokerRef) -> _Held:
-        offsets = known.get(broker)
-        if offsets is None:
-            stats = await session.admin.topic_stats(broker.addr, topic)
-            offsets = {key.queue_id: value for key, value in stats.items()}
-        return await _held(session, by_broker[broker], offsets)
+        if broker in known:
+            return await _held(session, by_broker[broker], *known[broker])
+        read_ms = now_ms()
+        stats = await session.admin.topic_stats(broker.addr, topic)
+        offsets = {key.queue_id: value for key, value in stats.items()}
+        return await _held(session, by_broker[broker], offsets, read_ms)
 
     found, failures = await session.fan_out(
         sorted(by_broker), ask, one_must_answer=False, keep=("dead_letters", topic)
@@ -178,9 +195,23 @@ async def _summary(
             last_hour=sum(held.last_hour for held in found.values()) if found else None,
             oldest_ms=min((h.oldest_ms for h in found.values() if h.oldest_ms), default=None),
             newest_ms=max((h.newest_ms for h in found.values() if h.newest_ms), default=None),
+            read_ms=min((held.read_ms for held in found.values()), default=None),
         ),
         failures,
     )
+
+
+def _inventories(
+    answer: Answer[Mapping[BrokerRef, TopicInventoryBody]],
+) -> dict[BrokerRef, _Inventory]:
+    """Return the inventories with the times of their reading; a broker that is down has an older
+    one.
+    """
+    older_ms = {failure.addr: failure.as_of_ms for failure in answer.failures}
+    return {
+        ref: _Inventory(body.topics, older_ms.get(ref.addr) or answer.asked_at_ms)
+        for ref, body in answer.value.items()
+    }
 
 
 def _offsets(entry: TopicEntry) -> Offsets:
@@ -195,7 +226,9 @@ def _offsets(entry: TopicEntry) -> Offsets:
     }
 
 
-async def _held(session: ClusterSession, queues: Sequence[QueueRef], offsets: Offsets) -> _Held:
+async def _held(
+    session: ClusterSession, queues: Sequence[QueueRef], offsets: Offsets, read_ms: int
+) -> _Held:
     hour_ago_ms = now_ms() - GROWTH_SPAN_MS
     firsts = _first_times.setdefault(session, _FirstTimes())
     total, last_hour, oldest_ms, newest_ms = 0, 0, [], []
@@ -216,7 +249,9 @@ async def _held(session: ClusterSession, queues: Sequence[QueueRef], offsets: Of
                 else await first_stored_at(session, window, hour_ago_ms)
             )
             last_hour += window.end - begin
-    return _Held(total, last_hour, min(oldest_ms, default=None), max(newest_ms, default=None))
+    return _Held(
+        total, last_hour, min(oldest_ms, default=None), max(newest_ms, default=None), read_ms
+    )
 
 
 @question(fresh_for_ms=1_000, deadline_ms=15_000)

@@ -9,8 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser, User
-from django.contrib.auth.validators import UnicodeUsernameValidator
-from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.text import format_lazy
@@ -25,6 +23,7 @@ from console.accounts.custom_roles import (
     check_not_above,
 )
 from console.accounts.models import CustomRole, Profile, SignIn, TokenFacts
+from console.accounts.names import account_like, check_name
 from console.accounts.sessions import end
 from console.frame.access import Role, held_by, role_of
 from console.frame.permissions import Permission, not_covered
@@ -43,18 +42,19 @@ GONE = _("There is no such account.")
 def create_user(by: Caller, name: str, role: Role) -> tuple[User, str]:
     """Create an account; return the account and the password.
 
-    Raises Unusable for an invalid name.
+    Raises Unusable for an invalid name, AlreadyExists for one that looks like another account's.
     """
     check_held(by, role.permissions)
-    try:
-        UnicodeUsernameValidator()(name)
-    except ValidationError as error:
-        raise Unusable(" ".join(error.messages)) from error
+    check_name(name)
     if User.objects.count() >= USERS_MAX:
         raise NotAllowedNow(format_lazy(_("There are {count} accounts already."), count=USERS_MAX))
     password = new_password()
     taken = AlreadyExists(format_lazy(_("There is an account “{name}”."), name=name))
-    if User.objects.filter(username__iexact=name).exists():
+    like = account_like(name)
+    if like is not None and like != name:
+        text = format_lazy(_("The name looks like that of the account “{name}”."), name=like)
+        raise AlreadyExists(text)
+    if like is not None:
         raise taken
     try:
         with transaction.atomic():

@@ -2,7 +2,8 @@
 
 The first sign-in creates the account, without a password. Each sign-in sets the roles from the
 groups; whoever is in no mapped group is refused. An account with the same name that belongs to
-somebody else, such as a local account, is never taken over.
+somebody else, such as a local account, is never taken over; nor is an account created whose name
+looks like that of another one.
 """
 
 from collections.abc import Iterable
@@ -10,17 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.contrib.auth.validators import UnicodeUsernameValidator
-from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.accounts.changes import USERS_MAX, keep_role, roles_of
 from console.accounts.models import SUBJECT_CHARS_MAX, CustomRole, ExternalIdentity
+from console.accounts.names import account_like, check_name
 from console.audit.recording import audited_as
 from console.frame.access import Role
-from console.gateway import GatewayError, now_ms
+from console.gateway import GatewayError, Unusable, now_ms
 from console.identity_settings import EVERYBODY, Groups
 
 ACTION = "user.external"
@@ -127,11 +127,11 @@ def is_external(user: User) -> bool:
 
 
 def _created(person: Person) -> User:
-    name = person.username
+    name = User.normalize_username(person.username)
     try:
-        UnicodeUsernameValidator()(name)
-    except ValidationError as error:
-        raise SignInRefused(" ".join(error.messages)) from error
+        check_name(name)
+    except Unusable as fault:
+        raise SignInRefused(fault.detail) from fault
     if not 0 < len(name) <= USERNAME_CHARS_MAX or not 0 < len(person.subject) <= SUBJECT_CHARS_MAX:
         raise SignInRefused(_("The provider's name for you is empty or too long."))
     if User.objects.count() >= USERS_MAX:
@@ -140,7 +140,7 @@ def _created(person: Person) -> User:
         format_lazy(_("The name “{name}” belongs to another account of this console."), name=name),
         hint=_("An administrator can choose another claim or attribute for names."),
     )
-    if User.objects.filter(username__iexact=name).exists():
+    if account_like(name) is not None:
         raise taken
     try:
         with transaction.atomic():

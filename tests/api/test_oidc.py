@@ -125,7 +125,9 @@ def test_a_name_change_at_the_provider_keeps_the_account(provider: OidcProvider)
     assert User.objects.count() == 1
 
 
-@pytest.mark.parametrize("name", ["admin", "ADMIN"])
+@pytest.mark.parametrize(
+    "name", ["admin", "ADMIN", "\uff41dmin", "\N{LATIN SMALL LETTER ALPHA}dmin"]
+)
 def test_no_account_of_somebody_else_is_taken_over(provider: OidcProvider, name: str) -> None:
     User.objects.create_superuser("admin", password="local-password")
     provider.person["preferred_username"] = name
@@ -134,6 +136,16 @@ def test_no_account_of_somebody_else_is_taken_over(provider: OidcProvider, name:
     assert answer.status_code == 403
     assert "belongs to another account" in answer.content.decode()
     assert client.get("/api/v1/whoami").status_code == 401
+
+
+def test_a_new_account_has_one_script(provider: OidcProvider) -> None:
+    provider.person["preferred_username"] = "\N{CYRILLIC SMALL LETTER A}nn"
+    answer = sign_in(provider)
+    assert answer.status_code == 403
+    assert "mixes scripts" in answer.content.decode()
+    provider.person["preferred_username"] = "m\N{LATIN SMALL LETTER U}\N{COMBINING DIAERESIS}ller"
+    assert sign_in(provider).status_code == 302
+    assert User.objects.get().username == "m\N{LATIN SMALL LETTER U WITH DIAERESIS}ller"
 
 
 def test_a_disabled_account_stays_out(provider: OidcProvider) -> None:

@@ -20,6 +20,7 @@ from tests.support.cluster import Cluster
 USERS = "/accounts/users/"
 TOKENS = "/accounts/tokens/"
 ASK = "/api/v1/clusters/local/topics"
+CYRILLIC_A = "\N{CYRILLIC SMALL LETTER A}"
 
 
 def role(user: User) -> Role | None:
@@ -62,11 +63,37 @@ def test_a_new_user_signs_in_with_the_password_that_is_shown_once(staff: User, d
         ({"username": "ok", "role": "root"}, 422),
         ({"username": "", "role": "viewer"}, 422),
         ({"username": "nul\x00", "role": "viewer"}, 422),
+        ({"username": f"st{CYRILLIC_A}ff", "role": "viewer"}, 400),
+        ({"username": "\uff53taff", "role": "viewer"}, 400),
+        ({"username": "st\N{LATIN SMALL LETTER ALPHA}ff", "role": "viewer"}, 409),
+        ({"username": "new\N{HANGUL CHOSEONG FILLER}", "role": "viewer"}, 400),
     ],
 )
 def test_a_user_that_cannot_be_is_told_why(form: dict[str, str], status: int, staff: User) -> None:
     assert browser(staff).post(f"{USERS}create/", form).status_code == status
     assert User.objects.count() == 1
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "mixes scripts"), ("zh-hans", "文字")])
+def test_a_refused_name_stays_in_the_form_with_the_reason(
+    language: str, said: str, staff: User
+) -> None:
+    client = browser(staff)
+    name, wanted = f"{CYRILLIC_A}nn", {"Accept-Language": language}
+    answer = client.post(f"{USERS}create/", {"username": name, "role": "viewer"}, headers=wanted)
+    page = answer.content.decode()
+    assert f'value="{name}"' in page
+    assert said in page
+    assert "CYRILLIC SMALL LETTER A" in page
+
+
+def test_an_account_from_before_keeps_signing_in(db: None) -> None:
+    name = f"{CYRILLIC_A}dmin"
+    User.objects.create_user(name, password="an-old-password")
+    signed_in = Client()
+    form = {"username": name, "password": "an-old-password"}
+    assert signed_in.post("/accounts/login/", form).status_code == 302
+    assert signed_in.get(TOKENS).status_code == 200
 
 
 def test_a_role_is_changed_and_holds_at_once(staff: User, operator: User, local: Cluster) -> None:

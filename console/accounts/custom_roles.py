@@ -94,7 +94,14 @@ def change_role(
     return role
 
 
-def delete_role(by: Caller, role: CustomRole) -> None:
+@transaction.atomic
+def delete_role(by: Caller, role: CustomRole, expected: str | None = None) -> None:
+    """Delete a role whose permissions the caller holds.
+
+    Raises PreconditionFailed when the role has another version than `expected`.
+    """
+    role = locked(role, GONE)
+    check_unchanged(expected, version(role))
     check_held(by, role.parsed)
     role.delete()
 

@@ -144,12 +144,13 @@ class RoleOne(IdempotentWrites, DeclaredParameters):
             entry.after = changed.state
         return tagged(custom_body(changed), custom_roles.version(changed))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, role: str) -> Response:
         """Delete a role; the accounts lose its permissions."""
-        found = custom_roles.role_named(role)
+        found, expected = custom_roles.role_named(role), expected_etag(request)
+        check_unchanged(expected, custom_roles.version(found))
         with audited(request, "role.delete", target=role, before=found.state):
-            custom_roles.delete_role(request.user, found)
+            custom_roles.delete_role(request.user, found, expected)
         return Response(status=204)
 
 

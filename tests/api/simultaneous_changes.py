@@ -110,7 +110,7 @@ def masks_and_bodies(staff: Any) -> Iterator[tuple[Any, ...]]:
     from console.services.masking import rules as masks
     from console.services.masking.models import MaskingRule
     from console.services.schemas import stored
-    from console.services.schemas.models import BodyRule
+    from console.services.schemas.models import BodyRule, BodySchema
 
     mask = masks.save(staff, None, masks.Draft("cards", "*", "json", "$..card"), "local")
     yield (
@@ -140,6 +140,20 @@ def masks_and_bodies(staff: Any) -> Iterator[tuple[Any, ...]]:
         ),
         lambda: BodyRule.objects.get().topic,
     )
+    schema = stored.save_schema("local", "t", "avro", b'"int"', staff)
+    yield (
+        "body schema",
+        stored,
+        lambda value: stored.save_schema(
+            "local", "t", "avro", avro(value), staff, expected=stored.schema_version(schema)
+        ),
+        lambda: json.loads(bytes(BodySchema.objects.get(name="t").content))["name"],
+    )
+
+
+def avro(name: str) -> bytes:
+    """An Avro schema with a name."""
+    return json.dumps({"type": "fixed", "name": name, "size": 1}).encode()
 
 
 def roles(staff: Any) -> Iterator[tuple[Any, ...]]:

@@ -1,5 +1,6 @@
 """Changes of the same version of an object: REST requests with `If-Match`, and two at once."""
 
+import base64
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ from console.audit.models import AuditRow
 from console.gateway import now_ms
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.masking.models import MaskingRule
-from console.services.schemas.models import BodyRule
+from console.services.schemas.models import BodyRule, BodySchema
 from tests.api.conftest import Api
 from tests.api.test_body_schemas import upload
 from tests.support.postgres import PostgreSql, why_not
@@ -30,7 +31,7 @@ PROGRAM_TIMEOUT_S = 300
 def conditional(client: Client, method: str, path: str, first: Any, second: Any) -> Any:
     """Change an object with its ETag; the old ETag is refused; without one, the change is made.
 
-    Returns the body of the refusal.
+    A deletion with the old ETag is refused. Returns the body of the refused change.
     """
     etag = client.get(path).headers["ETag"]
 
@@ -48,7 +49,21 @@ def conditional(client: Client, method: str, path: str, first: Any, second: Any)
     assert change(second, **{"If-Match": changed.headers["ETag"]}).status_code == 200
     assert change(first).status_code == 200
     assert change(second, **{"If-Match": "*"}).status_code == 200
+    if not path.startswith("/api/v1/users/"):
+        refused = client.delete(path, headers={"If-Match": etag})
+        assert refused.status_code == 412, refused.content
+        assert refused.headers["Content-Type"] == "application/problem+json"
+        assert client.get(path).status_code == 200
     return refused.json()
+
+
+def deleted(client: Client, path: str) -> None:
+    """Delete an object with its ETag."""
+    etag = client.get(path).headers["ETag"]
+    assert client.delete(path, headers={"If-Match": etag}).status_code == 204
+    assert client.get(path).status_code == 404
+    assert client.delete(path, headers={"If-Match": etag}).status_code == 404
+    assert not AuditRow.objects.filter(action__endswith=".delete").exclude(result="done").exists()
 
 
 def test_alarms_masks_and_rules_of_bodies(api: Api) -> None:
@@ -59,6 +74,7 @@ def test_alarms_masks_and_rules_of_bodies(api: Api) -> None:
     problem = conditional(api.client, "patch", path, {"note": "a"}, {"note": "b"})
     assert "Somebody changed this since you read it." in problem["detail"]
     assert AlarmRule.objects.get(pk=rule.pk).note == "b"
+    deleted(api.client, path)
     mail = {"name": "duty", "kind": "mail", "recipients": "a@example.org", "language": "en"}
     made = api("post", "/alarm-receivers", mail)
     assert made.status_code == 201
@@ -67,15 +83,37 @@ def test_alarms_masks_and_rules_of_bodies(api: Api) -> None:
     of = [{"recipients": f"{name}@example.org"} for name in "bc"]
     conditional(api.client, "patch", path, *of)
     assert Receiver.objects.get().recipients == "c@example.org"
+    deleted(api.client, path)
     mask = {"name": "cards", "topic": "*", "kind": "json", "expression": "$..card"}
     path = api("post", "/masking-rules", mask).headers["Location"]
     conditional(api.client, "patch", path, {"note": "a"}, {"note": "b"})
     assert MaskingRule.objects.get().note == "b"
+    deleted(api.client, path)
     upload(api)
     body = {"topic": "orders", "schema": "shop", "type_name": "shop.v1.Order", "framing": "raw"}
     path = api("post", "/body-rules", body).headers["Location"]
     conditional(api.client, "put", path, body | {"topic": "a"}, body | {"topic": "b"})
     assert BodyRule.objects.get().topic == "b"
+    deleted(api.client, path)
+
+
+def test_schemas_of_bodies(api: Api) -> None:
+    def avro(text: str) -> dict[str, str]:
+        return {"format": "avro", "content_base64": base64.b64encode(text.encode()).decode()}
+
+    path, put = "/api/v1/clusters/local/body-schemas/orders", api.client.put
+    new: dict[str, Any] = {"data": avro('"int"'), "content_type": "application/json"}
+    for etag in ('"0123456789abcdef"', "*"):
+        refused = put(path, **new, headers={"If-Match": etag})
+        assert refused.status_code == 412, "a condition on a schema that does not exist"
+        assert not BodySchema.objects.exists()
+    made = put(path, **new)
+    assert made.status_code == 200, made.content
+    assert made.headers["ETag"] == api.client.get(path).headers["ETag"]
+    problem = conditional(api.client, "put", path, avro('"string"'), avro('"long"'))
+    assert problem["type"] == "urn:gantry:problem:changed"
+    assert bytes(BodySchema.objects.get().content) == b'"long"'
+    deleted(api.client, path)
 
 
 @pytest.mark.parametrize("module", ["alarms.rules_api", "alarms.receivers_api", "masking.api"])
@@ -115,6 +153,8 @@ def test_roles(api: Api, reader: User) -> None:
     path, texts = "/api/v1/roles/payments", (["groups:read"], ["messages:read"])
     conditional(api.client, "put", path, *({"permissions": each} for each in texts))
     assert CustomRole.objects.get().permissions == ["messages:read"]
+    deleted(api.client, path)
+    CustomRole.objects.create(name="payments", permissions=["topics:read"])
     assert not AuditRow.objects.filter(action="role.update", result="failed").exists()
     path = f"/api/v1/users/{reader.username}/roles"
     roles = [{"role": "viewer", "roles": ["payments"]}, {"role": "operator", "roles": []}]
@@ -159,7 +199,8 @@ def outcomes_on(url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 @pytest.mark.parametrize(
     "kind",
     [
-        *("alarm rule", "receiver", "mask", "body rule", "role", "roles of a user"),
+        *("alarm rule", "receiver", "mask", "body rule", "body schema"),
+        *("role", "roles of a user"),
         "last administrator",
     ],
 )

@@ -116,5 +116,8 @@ def change_twice(client: Any, sdk: Any) -> None:
     assert change("messages:read").status_code == HTTPStatus.PRECONDITION_FAILED
     kept = sdk(f"{roles}get_role").sync(name, client=client)
     assert kept.permissions == ["groups:read"]
-    deleted = sdk(f"{roles}delete_role").sync_detailed(name, client=client)
+    delete = sdk(f"{roles}delete_role").sync_detailed
+    refused = delete(name, client=client, if_match=etag)
+    assert refused.status_code == HTTPStatus.PRECONDITION_FAILED
+    deleted = delete(name, client=client)
     assert deleted.status_code == HTTPStatus.NO_CONTENT

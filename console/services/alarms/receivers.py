@@ -151,9 +151,14 @@ def shown_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def delete(receiver: Receiver) -> None:
-    """Delete a receiver; its waiting deliveries fail."""
+def delete(receiver: Receiver, expected: str | None = None) -> None:
+    """Delete a receiver; its waiting deliveries fail.
+
+    Raises PreconditionFailed when the receiver has another version than `expected`.
+    """
     with transaction.atomic():
+        receiver = locked(receiver, GONE)
+        check_unchanged(expected, version(receiver))
         receiver.deliveries.filter(state="waiting").update(
             state="failed", finished_ms=now_ms(), error="the receiver was deleted"
         )

@@ -83,17 +83,18 @@ class AlarmReceiverOne(ClusterResource):
         return tagged(ReceiverSerializer(changed).data, receivers.version(changed))
 
     @needs(Need.ADMIN)
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a receiver; its waiting notices are not sent."""
-        receiver = receivers.receiver_numbered(number)
+        receiver, expected = receivers.receiver_numbered(number), expected_etag(request)
+        check_unchanged(expected, receivers.version(receiver))
         check_scope(request, Need.ADMIN, ALL_CLUSTERS)
         about: dict[str, Any] = {
             "target": receiver.name,
             "before": ReceiverSerializer(receiver).data,
         }
         with audited(request, "alarm-receiver.delete", cluster=cluster, **about):
-            receivers.delete(receiver)
+            receivers.delete(receiver, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -165,10 +165,14 @@ def switch(rule: AlarmRule, user: Any, *, on: bool) -> None:
         announce(rule.cluster, "rules")
 
 
-def delete(rule: AlarmRule) -> None:
-    """Delete a rule; its open episodes end with a resolved notice."""
+def delete(rule: AlarmRule, expected: str | None = None) -> None:
+    """Delete a rule; its open episodes end with a resolved notice.
+
+    Raises PreconditionFailed when the rule has another version than `expected`.
+    """
     with transaction.atomic():
         row = locked(rule, GONE)
+        check_unchanged(expected, version(row))
         end_all(row, now_ms(), "rule-deleted")
         row.delete()
         announce(rule.cluster, "rules")

@@ -77,10 +77,11 @@ class AlarmRuleOne(ClusterResource):
             entry.after = rules.state_of(changed)
         return tagged(AlarmRuleSerializer(changed).data, rules.version(changed))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a rule; its alarms resolve."""
-        rule = rules.rule_numbered(cluster, number)
+        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
+        check_unchanged(expected, rules.version(rule))
         check_scope(request, Need.WRITE, rule.cluster)
         about: dict[str, Any] = {
             "cluster": cluster,
@@ -88,7 +89,7 @@ class AlarmRuleOne(ClusterResource):
             "before": rules.state_of(rule),
         }
         with audited(request, "alarm-rule.delete", **about):
-            rules.delete(rule)
+            rules.delete(rule, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -149,14 +149,15 @@ class MaskingRuleOne(ClusterResource):
         return tagged(MaskingRuleSerializer(changed).data, rules.version(changed))
 
     @needs(Need.ADMIN)
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a rule; needs `messages:unmasked` for the topics of the rule."""
-        rule = rules.rule_numbered(cluster, number)
+        rule, expected = rules.rule_numbered(cluster, number), expected_etag(request)
+        check_unchanged(expected, rules.version(rule))
         check_scope(request, not rule.cluster, rule)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.name, "before": rule.state}
         with audited(request, "masking-rule.delete", **about):
-            rules.delete(request.user, rule)
+            rules.delete(request.user, rule, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -120,9 +120,13 @@ def save(
     return found
 
 
-def delete(by: Caller, rule: MaskingRule) -> None:
-    check_may_show(by, rule)
-    rule.delete()
+@transaction.atomic
+def delete(by: Caller, rule: MaskingRule, expected: str | None = None) -> None:
+    """Raises PreconditionFailed when the rule has another version than `expected`."""
+    row = locked(rule, GONE)
+    check_unchanged(expected, version(row))
+    check_may_show(by, row)
+    row.delete()
 
 
 def check_may_show(by: Caller, rule: MaskingRule) -> None:

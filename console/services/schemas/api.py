@@ -126,9 +126,11 @@ class BodySchemaOne(ClusterResource):
     @extend_schema(responses=BodySchemaDetailSerializer)
     def get(self, request: Request, cluster: str, schema: str) -> Response:
         """A schema of message bodies with its types."""
-        return Response(BodySchemaDetailSerializer(stored.schema_named(cluster, schema)).data)
+        return _tagged(stored.schema_named(cluster, schema))
 
-    @extend_schema(request=BodySchemaFields, responses=BodySchemaDetailSerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=BodySchemaFields, responses=BodySchemaDetailSerializer
+    )
     def put(self, request: Request, cluster: str, schema: str) -> Response:
         """Create or replace a schema of message bodies."""
         fields = BodySchemaFields(data=request.data)
@@ -138,23 +140,32 @@ class BodySchemaOne(ClusterResource):
             content = base64.b64decode(given["content_base64"], validate=True)
         except (binascii.Error, ValueError) as fault:
             raise ValidationError({"content_base64": [_("Not Base64.")]}) from fault
+        expected = _expected_schema(request, cluster, schema)
         with audited(request, "body-schema.update", cluster=cluster, target=schema) as entry:
             try:
-                values = (given["format"], content, request.user)
-                source = given["is_source"]
-                saved = stored.save_schema(cluster, schema, *values, is_source=source)
+                saved = stored.save_schema(
+                    cluster,
+                    schema,
+                    given["format"],
+                    content,
+                    request.user,
+                    is_source=given["is_source"],
+                    expected=expected,
+                )
             except WrongValues as wrong:
                 raise ValidationError(wrong.message_dict) from wrong
             entry.after = saved.state
-        return Response(BodySchemaDetailSerializer(saved).data)
+        return _tagged(saved)
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str, schema: str) -> Response:
         """Delete a schema that no rule uses."""
         found = stored.schema_named(cluster, schema)
+        expected = expected_etag(request)
+        check_unchanged(expected, stored.schema_version(found))
         about: dict[str, Any] = {"cluster": cluster, "target": schema, "before": found.state}
         with audited(request, "body-schema.delete", **about):
-            stored.delete_schema(found)
+            stored.delete_schema(found, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -194,14 +205,33 @@ class BodyRuleOne(ClusterResource):
         saved = _saved(request, "body-rule.update", cluster, rule)
         return tagged(BodyRuleSerializer(saved).data, stored.version(saved))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str, number: int) -> Response:
         """Delete a rule that decodes message bodies."""
-        rule = stored.rule_numbered(cluster, number)
+        rule, expected = stored.rule_numbered(cluster, number), expected_etag(request)
+        check_unchanged(expected, stored.version(rule))
         about: dict[str, Any] = {"cluster": cluster, "target": rule.topic, "before": rule.state}
         with audited(request, "body-rule.delete", **about):
-            rule.delete()
+            stored.delete_rule(rule, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _tagged(schema: BodySchema) -> Response:
+    return tagged(BodySchemaDetailSerializer(schema).data, stored.schema_version(schema))
+
+
+def _expected_schema(request: Request, cluster: str, name: str) -> str | None:
+    """Return the version that a PUT expects; 412 for another one.
+
+    `*` expects any version, but not a schema that does not exist.
+    """
+    found = BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
+    current = stored.schema_version(found)
+    expected = expected_etag(request)
+    if found is None and request.headers.get("If-Match", "").strip() == "*":
+        expected = "*"
+    check_unchanged(expected, current)
+    return expected
 
 
 def _saved(request: Request, action: str, cluster: str, rule: BodyRule | None) -> BodyRule:

@@ -29,6 +29,7 @@ RULES_MAX: Final = 100
 #: Maximum length of the reasons why a schema is unusable, characters.
 FAULT_CHARS_MAX: Final = 2_000
 GONE: Final = _("There is no such rule for this cluster.")
+NO_SCHEMA: Final = _("There is no such body schema.")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -81,7 +82,7 @@ def rules_of(cluster: str) -> list[BodyRule]:
 def schema_named(cluster: str, name: str) -> BodySchema:
     found = BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
     if found is None:
-        raise NotFound(_("There is no such body schema."))
+        raise NotFound(NO_SCHEMA)
     return found
 
 
@@ -99,12 +100,25 @@ def types_of(schema: BodySchema) -> tuple[str, ...]:
     return () if compiled is None else compiled.types
 
 
-def save_schema(
-    cluster: str, name: str, kind: str, content: bytes, by: Any, *, is_source: bool = False
-) -> BodySchema:
-    """Create or replace a schema. Raises ValidationError, NotAllowedNow.
+def schema_version(schema: BodySchema | None) -> str:
+    """Return the version of a schema as ETag; empty for a schema that does not exist."""
+    return "" if schema is None else version_of(schema.state)
 
-    A source of Protobuf is compiled, and its descriptor set stored.
+
+def save_schema(
+    cluster: str,
+    name: str,
+    kind: str,
+    content: bytes,
+    by: Any,
+    *,
+    is_source: bool = False,
+    expected: str | None = None,
+) -> BodySchema:
+    """Create or replace a schema.
+
+    A source of Protobuf is compiled, and its descriptor set stored. Raises ValidationError,
+    NotAllowedNow, and PreconditionFailed when the schema has another version than `expected`.
     """
     if len(name) > NAME_CHARS_MAX or not _NAME.fullmatch(name):
         wrong = _("Letters, digits, “.”, “_” and “-”, at most %(most)d characters.")
@@ -118,7 +132,9 @@ def save_schema(
     except SchemaError as fault:
         raise ValidationError({"content": str(fault)[:FAULT_CHARS_MAX].splitlines()}) from fault
     with transaction.atomic():
-        found = BodySchema.objects.filter(cluster=cluster, name=name).first()
+        named = BodySchema.objects.select_for_update().filter(cluster=cluster, name=name)
+        found = named.first()
+        check_unchanged(expected, schema_version(found))
         if found is None and BodySchema.objects.count() >= SCHEMAS_MAX:
             text = _("At most {most} body schemas are possible; delete one first.")
             raise NotAllowedNow(format_lazy(text, most=SCHEMAS_MAX))
@@ -151,13 +167,28 @@ def _check_rules_fit(schema: BodySchema, kind: str, types: tuple[str, ...]) -> N
             raise NotAllowedNow(format_lazy(text, topic=rule.topic, type=rule.type_name or kind))
 
 
-def delete_schema(schema: BodySchema) -> None:
-    """Raises NotAllowedNow while a rule uses the schema."""
-    used = schema.rules.first()
+@transaction.atomic
+def delete_schema(schema: BodySchema, expected: str | None = None) -> None:
+    """Delete a schema.
+
+    Raises NotAllowedNow while a rule uses the schema, PreconditionFailed when the schema has
+    another version than `expected`.
+    """
+    row = locked(schema, NO_SCHEMA)
+    check_unchanged(expected, schema_version(row))
+    used = row.rules.first()
     if used is not None:
         text = _("The rule for “{topic}” uses the schema. Delete the rule first.")
         raise NotAllowedNow(format_lazy(text, topic=used.topic))
-    schema.delete()
+    row.delete()
+
+
+@transaction.atomic
+def delete_rule(rule: BodyRule, expected: str | None = None) -> None:
+    """Raises PreconditionFailed when the rule has another version than `expected`."""
+    row = locked(rule, GONE)
+    check_unchanged(expected, version(row))
+    row.delete()
 
 
 def version(rule: BodyRule) -> str:
@@ -189,7 +220,7 @@ def save_rule(
     ):
         wrong["topic"] = _("Another rule has this pattern.")
     if schema is None:
-        wrong["schema"] = _("There is no such body schema.")
+        wrong["schema"] = NO_SCHEMA
     else:
         wrong |= _wrong_type(schema, draft)
     if wrong:

@@ -160,7 +160,7 @@ class RulePage(FormPage):
             return _saved(self, request, rule, rule.topic)
         about: dict[str, Any] = {"cluster": cluster, "target": rule.topic, "before": rule.state}
         with audited(request, "body-rule.delete", **about):
-            rule.delete()
+            stored.delete_rule(rule)
         messages.success(request, _("The rule is deleted."))
         return redirect("schemas:list", cluster=cluster)
 

@@ -9,7 +9,7 @@ evaluation of findings and alarms run beside the requests, and at the end alone,
 Prints tables beside the targets: p95 under 200 ms, first paint under 1 s, sampler under 5 % of a
 core, history under 2 GiB. The column `cpu` is the CPU time of the console's process per request:
 unlike wall time, CPU time holds on a busy machine too. The benchmark measures and asserts nothing:
-the exit code is 0 unless a step fails.
+the exit code is 0 unless a step fails, or no address was measured.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -34,7 +34,7 @@ import click
 import psutil
 
 from benchmarks.big_cluster import Size, clients, send_messages, write_tables
-from benchmarks.console_pages import PAINTED, pages
+from benchmarks.console_pages import PAINTED, check_chosen, chosen, pages
 from benchmarks.console_workers import WORKS
 from benchmarks.history_load import DAYS, Load, write_days
 from console.services.history.files import path_of
@@ -94,7 +94,7 @@ class Gantry:
 @click.option("--rounds", type=int, default=40, help="Requests per page.")
 @click.option("--pause", type=float, default=0.1, help="Seconds between two requests.")
 @click.option("--stay", is_flag=True, help="Keep Gantry running until Ctrl-C.")
-@click.option("--only", default="", help="Only addresses with this text.")
+@click.option("--only", default="", help="Only addresses with this text, such as /groups/.")
 @click.option("--active", default=0.2, help="Share of the names with traffic in the history.")
 @click.option("--worker-seconds", default=120.0, help="Measure sampler and evaluation for N s.")
 def main(topics: int, groups: int, messages: int, active: float, **more: Any) -> None:
@@ -105,12 +105,21 @@ def main(topics: int, groups: int, messages: int, active: float, **more: Any) ->
     parent.mkdir(parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(dir=parent))
     try:
+        check_only(home, options.only)
         write_tables(home / "store", size)
         print_history(path_of(home, "local"), Load(min(topics, groups), active))
         with running(home, "--no-worker") as gantry:
             asyncio.run(fill_and_measure(gantry, size, options))
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def check_only(home: Path, text: str) -> None:
+    """Refuse an option `--only` that selects nothing, before minutes of work."""
+    try:
+        check_chosen(home, text)
+    except ValueError as fault:
+        raise click.BadParameter(str(fault), param_hint="--only") from fault
 
 
 def print_history(path: Path, load: Load) -> None:
@@ -144,21 +153,18 @@ def measure(gantry: Gantry, options: Options) -> None:
     session = ConsoleSession(gantry.url, gantry.password)
     console = program(gantry.pid, "uvicorn")
     print(f"\n{'ms':>9} {'p50':>7} {'p95':>7} {'max':>7} {'cpu':>7}   p95 under {P95_MS_AIM} ms")
-    found = [
-        path
-        for path in pages(
-            gantry.home, gantry.namesrv_addr, lambda path: session.api("GET", path)[1]
-        )
-        if options.only in path
-    ]
+    found = chosen(pages(gantry.home, lambda path: session.api("GET", path)[1]), options.only)
     unmeasured = [path for path in found if not print_times(session, console, path, options)]
-    print(f"\nnot measured, because the answer is no 200: {' '.join(unmeasured)}")
+    print(f"\nnot measured, because the answer is no 200: {' '.join(unmeasured) or 'none'}")
+    if len(unmeasured) == len(found):
+        raise click.ClickException("no address was measured")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         print("\nno Chromium on the path: first paint is not measured")
         return
     print(f"\n first paint, ms; aim: under {PAINT_MS_AIM}")
-    for path, painted_ms in first_paints(browser, gantry.url, session.cookies):
+    painted = chosen(PAINTED, options.only)
+    for path, painted_ms in first_paints(browser, gantry.url, session.cookies, painted):
         print(f"{painted_ms:9.0f}   {path}", flush=True)
 
 
@@ -191,7 +197,10 @@ def timed_ms(session: ConsoleSession, path: str, pause_s: float) -> float | None
 def program(launcher: int, word: str) -> psutil.Process:
     """The program of the launcher with a word in its command line."""
     programs = psutil.Process(launcher).children()
-    return next(each for each in programs if word in " ".join(each.cmdline()))
+    found = [each for each in programs if word in " ".join(each.cmdline())]
+    if not found:  # no StopIteration: a future cannot carry one, and its waiter would not end
+        raise click.ClickException(f"no program of Gantry has {word} in its command line")
+    return found[0]
 
 
 def cpu_seconds(process: psutil.Process) -> float:
@@ -223,7 +232,9 @@ def working(gantry: Gantry, *names: str) -> Iterator[None]:
         process.wait(STOP_SECONDS_MAX)
 
 
-def first_paints(browser: str, url: str, cookies: dict[str, str]) -> Iterator[tuple[str, float]]:
+def first_paints(
+    browser: str, url: str, cookies: dict[str, str], paths: Iterable[str]
+) -> Iterator[tuple[str, float]]:
     """First contentful paint of each page, ms after the start of the navigation."""
     from playwright.sync_api import sync_playwright
 
@@ -231,7 +242,7 @@ def first_paints(browser: str, url: str, cookies: dict[str, str]) -> Iterator[tu
         chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         context = chromium.new_context(viewport={"width": 1280, "height": 900})
         context.add_cookies([{"name": k, "value": v, "url": url} for k, v in cookies.items()])
-        for path in PAINTED:
+        for path in paths:
             page = context.new_page()
             page.goto(f"{url}/{path}")
             yield path, float(page.evaluate(FIRST_PAINT))

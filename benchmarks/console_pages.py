@@ -6,7 +6,7 @@ object there (a job, an alarm, an ACL user) is not measured.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,23 +34,58 @@ PAINTED: Final = (
 )
 
 
+#: Arguments that every big cluster has.
+NAMES: Final = {
+    "cluster": "local",
+    "broker": "broker-a",
+    "key": "fileReservedTime",
+    "table": "topics",
+    "form": "csv",
+    "username": "admin",
+    "role": "operator",
+    "kind": "ingest",
+}
+#: Arguments that a running cluster names.
+FOUND: Final = ("client", "offset_msg_id", "msg_id")
+
+
 def pages(
-    home: Path,
-    namesrv_addr: str,
-    ask: Callable[[str], Any],
-    topic: str = TOPIC,
-    group: str = GROUP,
+    home: Path, ask: Callable[[str], Any], topic: str = TOPIC, group: str = GROUP
 ) -> list[str]:
     """Return the addresses, without the leading slash; `ask` returns the JSON of an API path."""
+    clients = ask(f"{CLUSTER}/groups/{group}/clients")["clients"]
+    messages = ask(f"{CLUSTER}/messages?topic={topic}")["items"]
+    found = {
+        "client": clients[0]["client_id"],
+        "offset_msg_id": messages[0]["offset_msg_id"],
+        "msg_id": messages[0]["msg_id"],
+    }
+    return _addresses(home, topic, group, found)
+
+
+def chosen(addresses: Iterable[str], text: str) -> list[str]:
+    """Return the addresses with a text; the text may begin with the slash of an address."""
+    return [each for each in addresses if text in f"/{each}"]
+
+
+def check_chosen(home: Path, text: str) -> None:
+    """Raise ValueError with all addresses for a text that is in none of them."""
+    known = _addresses(home, TOPIC, GROUP, {name: f"<{name}>" for name in FOUND})
+    if not chosen(known, text):
+        listed = "\n".join(f"  {each}" for each in known)
+        raise ValueError(f"no address contains {text!r}; the addresses:\n{listed}")
+
+
+def _addresses(home: Path, topic: str, group: str, found: Mapping[str, str]) -> list[str]:
     # Django reads its settings once, from the environment of this process.
-    os.environ |= {"GANTRY_HOME": str(home), "NAMESRV_ADDR": namesrv_addr}
+    os.environ["GANTRY_HOME"] = str(home)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
     import django
 
     django.setup()
     from tests.support.routes import Route, routes
 
-    arguments = _arguments(ask, topic, group)
+    arguments = {**NAMES, **found, "topic": topic, "group": group}
 
     def is_measured(route: Route) -> bool:
         return (
@@ -60,28 +95,8 @@ def pages(
             and route.arguments.keys() <= arguments.keys()
         )
 
-    found = [each.path(arguments).lstrip("/") for each in routes() if is_measured(each)]
-    return list(dict.fromkeys([*found, *variants(topic, group)]))
-
-
-def _arguments(ask: Callable[[str], Any], topic: str, group: str) -> dict[str, str]:
-    clients = ask(f"{CLUSTER}/groups/{group}/clients")["clients"]
-    messages = ask(f"{CLUSTER}/messages?topic={topic}")["items"]
-    return {
-        "cluster": "local",
-        "broker": "broker-a",
-        "topic": topic,
-        "group": group,
-        "client": clients[0]["client_id"],
-        "offset_msg_id": messages[0]["offset_msg_id"],
-        "msg_id": messages[0]["msg_id"],
-        "key": "fileReservedTime",
-        "table": "topics",
-        "form": "csv",
-        "username": "admin",
-        "role": "operator",
-        "kind": "ingest",
-    }
+    paths = [each.path(arguments).lstrip("/") for each in routes() if is_measured(each)]
+    return list(dict.fromkeys([*paths, *variants(topic, group)]))
 
 
 def variants(topic: str, group: str) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def main(hours: float, pause: float) -> None:
         answers: Counter[str] = Counter()
         stack.callback(is_over.set)
         for console in scaled.consoles:
-            watch(scaled, cluster.namesrv_addr, console, pause, is_over, answers)
+            watch(scaled, console, pause, is_over, answers)
         memory = Memory(named(scaled))
         silent = run(memory, hours, answers)
     sys.exit(verdict(memory, hours) or silent)
@@ -120,7 +120,6 @@ def traffic(namesrv_addr: str) -> Iterator[None]:
 
 def watch(
     scaled: ScaledConsole,
-    namesrv_addr: str,
     console: Running,
     pause_s: float,
     is_over: threading.Event,
@@ -130,7 +129,6 @@ def watch(
     person = ConsoleSession(console.url, PASSWORD)
     found = pages(
         scaled.home,
-        namesrv_addr,
         lambda path: person.api("GET", path)[1],
         topic=TOPIC,
         group=GROUP,

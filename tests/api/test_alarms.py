@@ -278,7 +278,7 @@ def test_a_failing_receiver_gets_the_notice_later_in_order(
     failed = Delivery.objects.order_by("pk").last()
     assert failed is not None
     assert (failed.state, failed.attempts) == ("failed", dispatch.ATTEMPTS_MAX)
-    assert "503" in failed.error
+    assert (failed.result_code, failed.result["values"]["status"]) == ("refused", "503")
 
 
 def test_attempts_back_off_within_bounds() -> None:

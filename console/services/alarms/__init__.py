@@ -9,6 +9,7 @@ observing.py    what a rule sees of a cluster now
 evaluation.py   episodes of all rules of a cluster
 notices.py      notices become deliveries: the outbox
 dispatch.py     claims and sends deliveries
+results.py      what receivers answered, as code and values
 sending/        formats of notices, signatures, HTTP and mail
 receivers.py, rules.py, silences.py    changes by pages and REST requests
 retention.py    old episodes and deliveries are deleted

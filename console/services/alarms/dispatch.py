@@ -15,7 +15,8 @@ from django.db.models import Min, Q
 
 from console.gateway import now_ms
 from console.services.alarms.feed import announce
-from console.services.alarms.models import ERROR_CHARS_MAX, Delivery, DeliveryState
+from console.services.alarms.models import Delivery, DeliveryState
+from console.services.alarms.results import Result
 from console.services.alarms.sending.content import notice_of
 from console.services.alarms.sending.http import REQUEST_S_MAX, SendFailed
 from console.services.alarms.sending.send import send
@@ -103,29 +104,30 @@ def deliver(number: int) -> None:
     delivery = Delivery.objects.select_related("receiver", "rule").get(pk=number)
     receiver = delivery.receiver
     if receiver is None or not receiver.enabled:
-        _failed(delivery, "the receiver is switched off or deleted", is_final=True)
+        _failed(delivery, Result("receiver-off"), is_final=True)
         return
     if delivery.attempts > ATTEMPTS_MAX:
-        _failed(delivery, "the worker ended during the last attempt", is_final=True)
+        _failed(delivery, Result("worker-ended"), is_final=True)
         return
     try:
         answer = send(notice_of(delivery, receiver.language), receiver, now_ms())
     except SendFailed as failure:
-        _failed(delivery, str(failure), is_final=failure.is_final)
+        _failed(delivery, failure.result, is_final=failure.is_final)
     except Exception as error:
         log.exception("delivery %d cannot be sent", number)
-        _failed(delivery, f"{type(error).__name__}: {error}", is_final=False)
+        reason = f"{type(error).__name__}: {error}"
+        _failed(delivery, Result("unexpected", {"reason": reason}), is_final=False)
     else:
-        _store(delivery, state=DeliveryState.SENT, finished_ms=now_ms(), error=answer)
+        _store(delivery, answer, state=DeliveryState.SENT, finished_ms=now_ms())
 
 
-def _failed(delivery: Delivery, reason: str, *, is_final: bool) -> None:
+def _failed(delivery: Delivery, result: Result, *, is_final: bool) -> None:
     """Store a failed attempt: the next attempt, or the end."""
-    log.warning("notice %d to %s: %s", delivery.pk, delivery.receiver_name, reason)
+    log.warning("notice %d to %s: %s", delivery.pk, delivery.receiver_name, result.english)
     if is_final or delivery.attempts >= ATTEMPTS_MAX:
-        _store(delivery, state=DeliveryState.FAILED, finished_ms=now_ms(), error=reason)
+        _store(delivery, result, state=DeliveryState.FAILED, finished_ms=now_ms())
     else:
-        _store(delivery, due_ms=now_ms() + retry_ms(delivery.attempts), error=reason)
+        _store(delivery, result, due_ms=now_ms() + retry_ms(delivery.attempts))
 
 
 def retry_ms(attempts: int) -> int:
@@ -133,9 +135,9 @@ def retry_ms(attempts: int) -> int:
     return int(min(RETRY_MS * 4 ** (attempts - 1), RETRY_MS_MAX))
 
 
-def _store(delivery: Delivery, *, error: str, **values: object) -> None:
+def _store(delivery: Delivery, result: Result, **values: object) -> None:
     """Store the result, end the claim, and notify open pages."""
     Delivery.objects.filter(pk=delivery.pk).update(
-        error=error[:ERROR_CHARS_MAX], claimed_until_ms=0, **values
+        result=result.stored, claimed_until_ms=0, **values
     )
     announce(delivery.cluster, "notices")

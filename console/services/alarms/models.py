@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from console.services.alarms.results import text_of
 from console.services.findings.finding import Severity
 
 NAME_CHARS_MAX: Final = 120
@@ -211,6 +212,9 @@ class Delivery(models.Model):
     #: A worker sends the notice until this time.
     claimed_until_ms = models.BigIntegerField(default=0)
     finished_ms = models.BigIntegerField(null=True)
+    #: Code and values of the last attempt (`results.py`); empty before it.
+    result = models.JSONField(default=dict, blank=True)
+    #: The result of a notice that an older version sent: a sentence in English.
     error = models.CharField(max_length=ERROR_CHARS_MAX, blank=True)
 
     class Meta:
@@ -218,6 +222,15 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} to {self.receiver_name}"
+
+    @property
+    def said(self) -> str:
+        """The receiver's answer or the last error, in the reader's language."""
+        return text_of(self.result) or self.error
+
+    @property
+    def result_code(self) -> str:
+        return str(self.result.get("code", ""))
 
 
 class Notified(models.Model):

@@ -17,6 +17,7 @@ from console.frame.versions import locked, version_of
 from console.gateway import NotAllowedNow, NotFound, now_ms
 from console.gateway.changes import check_unchanged
 from console.services.alarms.models import Receiver, ReceiverKind
+from console.services.alarms.results import Result
 
 CIPHER: Final = Cipher(b"gantry console: receivers of alarms")
 RECEIVERS_MAX: Final = 50
@@ -160,6 +161,6 @@ def delete(receiver: Receiver, expected: str | None = None) -> None:
         receiver = locked(receiver, GONE)
         check_unchanged(expected, version(receiver))
         receiver.deliveries.filter(state="waiting").update(
-            state="failed", finished_ms=now_ms(), error="the receiver was deleted"
+            state="failed", finished_ms=now_ms(), result=Result("receiver-deleted").stored
         )
         receiver.delete()

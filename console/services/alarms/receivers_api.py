@@ -119,8 +119,8 @@ def tested(request: Any, cluster: str, receiver: Receiver) -> dict[str, str]:
             answer = send(test_notice(receiver.language, cluster, at_ms), receiver, at_ms)
         except SendFailed as failure:
             entry.failed(failure)
-            return {"result": "failed", "detail": str(failure)}
-    return {"result": "sent", "detail": answer}
+            return {"result": "failed", "detail": failure.result.text}
+    return {"result": "sent", "detail": answer.text}
 
 
 def read(data: Any) -> receivers.Draft:

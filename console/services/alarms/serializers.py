@@ -96,7 +96,13 @@ class DeliverySerializer(serializers.Serializer[Any]):
     due_ms = serializers.IntegerField(help_text="Time of the next attempt while `waiting`.")
     finished_ms = serializers.IntegerField(allow_null=True)
     result = serializers.CharField(
-        source="error", allow_blank=True, help_text="The receiver's answer, or the last error."
+        source="said",
+        allow_blank=True,
+        help_text="The receiver's answer, or the last error, in the language of the request.",
+    )
+    result_code = serializers.CharField(
+        allow_blank=True,
+        help_text="What happened, the same in every language; empty without a result.",
     )
 
 

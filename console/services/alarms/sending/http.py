@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from console.outgoing_requests import OutgoingFailed, answer_of
+from console.services.alarms.results import Result
 from console.services.alarms.sending.formats import Post
 
 #: Time for one request with its answer, seconds.
@@ -34,8 +35,9 @@ LOCAL_NAT64: Final = ip_network("64:ff9b:1::/48")
 class SendFailed(Exception):
     """The receiver did not accept the notice; `is_final`: further attempts are of no use."""
 
-    def __init__(self, reason: str, *, is_final: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, code: str, *, is_final: bool = False, **values: object) -> None:
+        self.result = Result(code, {name: str(value) for name, value in values.items()})
+        super().__init__(self.result.english)
         self.is_final = is_final
 
 
@@ -58,14 +60,15 @@ def post(request: Post, allowed: Sequence[str]) -> tuple[int, bytes]:
     try:
         status, body = answer_of(connection, "POST", parts, request.body, headers, **bounds)
     except OutgoingFailed as failure:
-        raise SendFailed(f"{host}:{port} does not answer: {failure}") from failure
+        raise SendFailed("silent", host=f"{host}:{port}", reason=failure) from failure
     if 200 <= status < 300:
         return status, body
     if 300 <= status < 400:
-        raise SendFailed(f"status {status}: redirects are not followed", is_final=True)
+        raise SendFailed("redirect", status=status, is_final=True)
     text = body[:200].decode(errors="replace").strip()
     is_final = 400 <= status < 500 and status not in TEMPORARY
-    raise SendFailed(f"status {status}: {text}" if text else f"status {status}", is_final=is_final)
+    code = "refused" if text else "status"
+    raise SendFailed(code, status=status, text=text, is_final=is_final)
 
 
 def checked_address(host: str, port: int, allowed: Sequence[str]) -> str:
@@ -74,15 +77,11 @@ def checked_address(host: str, port: int, allowed: Sequence[str]) -> str:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise SendFailed(f"the host {host} cannot be resolved: {error}") from error
+        raise SendFailed("unresolved", host=host, reason=error) from error
     addresses = [str(each[4][0]) for each in found]
     for address in addresses:
         if not is_allowed(address, allowed):
-            raise SendFailed(
-                f"{host} has the address {address}, which is not public; "
-                "CONSOLE_ALARM_NETWORKS permits networks",
-                is_final=True,
-            )
+            raise SendFailed("private", host=host, address=address, is_final=True)
     return addresses[0]
 
 

@@ -10,6 +10,7 @@ from django.core.mail import EmailMessage, get_connection
 
 from console.services.alarms.models import Receiver, ReceiverKind
 from console.services.alarms.receivers import recipients_of, target_of
+from console.services.alarms.results import Result
 from console.services.alarms.sending import formats
 from console.services.alarms.sending.content import Notice
 from console.services.alarms.sending.http import REQUEST_S_MAX, SendFailed, post
@@ -24,23 +25,22 @@ FORMATS: Final[Mapping[str, Format]] = {
 }
 #: Kinds that answer 200 with an error code in JSON.
 WITH_CODES: Final = frozenset({ReceiverKind.DINGTALK, ReceiverKind.WECOM})
+#: Maximum length of their text of an error, characters.
+ERRMSG_CHARS_MAX: Final = 200
 
 
-def send(notice: Notice, receiver: Receiver, now_ms: int) -> str:
+def send(notice: Notice, receiver: Receiver, now_ms: int) -> Result:
     """Send a notice and return what the receiver answered. Raises SendFailed."""
     if receiver.kind == ReceiverKind.MAIL:
         return _mail(notice, receiver)
     target = target_of(receiver)
     if target is None:
-        raise SendFailed(
-            "the URL cannot be decrypted, because SECRET_KEY has changed; save the receiver again",
-            is_final=True,
-        )
+        raise SendFailed("undecryptable", is_final=True)
     request = FORMATS[receiver.kind](notice, target.url, target.secret, now_ms)
     status, body = post(request, settings.ALARM_NETWORKS)
     if receiver.kind in WITH_CODES:
         _check_code(body)
-    return f"status {status}"
+    return Result("status", {"status": str(status)})
 
 
 def _check_code(body: bytes) -> None:
@@ -49,14 +49,15 @@ def _check_code(body: bytes) -> None:
         answer: Any = json.loads(body)
         code = answer.get("errcode")
     except (ValueError, AttributeError) as error:
-        raise SendFailed("the answer has no errcode") from error
+        raise SendFailed("no-errcode") from error
     if code != 0:
-        raise SendFailed(f"errcode {code}: {str(answer.get('errmsg', ''))[:200]}")
+        text = str(answer.get("errmsg", ""))[:ERRMSG_CHARS_MAX]
+        raise SendFailed("errcode", errcode=code, text=text)
 
 
-def _mail(notice: Notice, receiver: Receiver) -> str:
+def _mail(notice: Notice, receiver: Receiver) -> Result:
     if not settings.EMAIL_HOST:
-        raise SendFailed("no mail server: set CONSOLE_SMTP_HOST", is_final=True)
+        raise SendFailed("no-mail-server", is_final=True)
     recipients = recipients_of(receiver.recipients)
     subject = " ".join(notice.title.split())
     connection = get_connection(timeout=int(REQUEST_S_MAX))
@@ -64,5 +65,5 @@ def _mail(notice: Notice, receiver: Receiver) -> str:
     try:
         message.send()
     except (smtplib.SMTPException, OSError) as error:
-        raise SendFailed(f"{settings.EMAIL_HOST}: {error}") from error
-    return f"accepted by {settings.EMAIL_HOST}"
+        raise SendFailed("mail", host=settings.EMAIL_HOST, reason=error) from error
+    return Result("accepted", {"host": settings.EMAIL_HOST})

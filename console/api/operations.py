@@ -68,6 +68,7 @@ RENAMED: Final = {
     "create_client_kick": "kick_client",
     "create_election": "elect_master",
     "create_replay": "start_replay",
+    "create_user_password": "reset_user_password",
     "get_replay_outcomes": "list_replay_outcomes",
     "create_table_exports": "start_table_export",
     "create_message_exports": "start_message_export",

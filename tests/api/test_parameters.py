@@ -20,7 +20,13 @@ UNKNOWN = "no_such_parameter"
 WITHOUT_DRY_RUN = {
     "/api/v1/roles",
     "/api/v1/roles/{role}",
+    "/api/v1/tokens",
+    "/api/v1/tokens/{key}",
+    "/api/v1/users",
+    "/api/v1/users/{username}",
+    "/api/v1/users/{username}/password",
     "/api/v1/users/{username}/roles",
+    "/api/v1/users/{username}/tokens/{key}",
     "alarms/{number}/acknowledgement",
     "alarm-receivers",
     "alarm-receivers/{number}",

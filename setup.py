@@ -4,8 +4,8 @@
     make wheel                              into a wheel, with the modules that are compiled already
 
 Each module is optional: where there is no C compiler or no zlib header, the package is built
-without, and the broker takes the plain path. The wheel also gets the files that lie beside the
-packages and that the console reads (console/project_files.py).
+without, and the broker takes the slow path for all requests. The wheel also gets the files that lie
+beside the packages and that the console reads (console/project_files.py).
 """
 
 import os

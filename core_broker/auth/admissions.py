@@ -1,8 +1,8 @@
-"""What the gate has admitted, for fast paths: accounts with their keys, topics and groups.
+"""What the gate has admitted, for the fast path: accounts with their keys, topics and groups.
 
 A fast path takes a signed request when the gate has admitted a request with the same code from the
 same address, account, topic and group, and the signature of the new request is right. Otherwise the
-request is for the slow path, where the gate decides. So fast paths need no rules of their own.
+request is for the slow path, where the gate decides. So the fast path needs no rules of its own.
 
 Rules decide about the requests of `RESOURCES` by account, address, topic and group alone. Requests
 with a retry topic are not remembered, because more fields decide there. The body of a heartbeat

@@ -50,7 +50,7 @@ class Identity(NamedTuple):
     account: str
     is_admin: bool
     how: Established
-    #: The key that verified the signature, for fast paths; None keeps requests on the slow path.
+    #: The key that verified the signature, for the fast path; None keeps requests on the slow path.
     signing_key: SigningKey | None = None
 
 

@@ -4,8 +4,8 @@ The gate has the current rules of ACL 1.0, of ACL 2.0, or of both, and is closed
 both, 1.0 and 2.0 decide, and a refusal of 2.0 is answered first. Compatible with RocketMQ
 5.3.2's NettyRemotingAbstract, which runs the hooks of 1.0 and then the pipeline of 2.0.
 
-Rules are replaced by one assignment, and what fast paths may take is forgotten with the old rules:
-no decision mixes rules of two generations. Only the event loop's thread uses a gate.
+Rules are replaced by one assignment, and what the fast path may take is forgotten with the old
+rules: no decision mixes rules of two generations. Only the event loop's thread uses a gate.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class Observer(Protocol):
 class Gate:
     """Admits requests by the current rules. `observers` count, audit and restrict further.
 
-    `admissions` remembers admitted requests for fast paths; None keeps all requests on the slow
+    `admissions` remembers admitted requests for the fast path; None keeps all requests on the slow
     path.
     """
 

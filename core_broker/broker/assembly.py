@@ -15,7 +15,6 @@ from core_broker.broker.truncation import finish_truncation
 from core_broker.config import BrokerConfig
 from core_broker.dledger.folder_check import check_folder
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.python_intake import PythonFastPath
 from core_broker.ha.master import ReplicationMaster
 from core_broker.ha.newest_offsets import NewestOffsets
 from core_broker.processors.context import BrokerContext, ConfigTable
@@ -25,7 +24,6 @@ from core_broker.processors.transaction_checks import TransactionChecks
 from core_broker.remoting.client import RpcHook
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
-from core_broker.remoting.intake import Intake
 from core_broker.remoting.iteration import IterationEnd, flush_each
 from core_broker.remoting.saved_file import SavedFile
 from core_broker.remoting.server import RemotingServer
@@ -136,15 +134,15 @@ def assemble(config: BrokerConfig, settings_file: Path | None) -> Parts:
     )
     users = _administered_files(ctx, settings_file)
     requests = RequestTable(ctx)
-    fast_paths = compiled_fast_path(ctx, requests), python_fast_path(ctx, requests)
-    server = broker_server(ctx, requests, *fast_paths, tls=ServerTls(config, "broker"))
+    compiled = compiled_fast_path(ctx, requests)
+    server = broker_server(ctx, requests, compiled, tls=ServerTls(config, "broker"))
     replication = _replication(ctx)
     delays, checks = DelayDelivery(ctx, requests.turn), TransactionChecks(ctx, requests.turn)
     services = requests, registration, delays, checks, saver
     return Parts(
         ctx=ctx,
         requests=requests,
-        compiled=fast_paths[0],
+        compiled=compiled,
         server=server,
         registration=registration,
         replication=replication,
@@ -239,9 +237,10 @@ def _slave(
 def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledFastPath | None":
     """Make the compiled fast path and connect the processors.
 
-    None where no kernel is compiled.
+    None where no kernel is compiled, and where the gate remembers no admissions: there only the
+    slow path can ask the gate.
     """
-    if _is_closed(ctx) or not has_kernel():
+    if not has_kernel() or (ctx.gate is not None and ctx.gate.admissions is None):
         return None
     from core_broker.fastpath.compiled import CompiledFastPath
 
@@ -251,46 +250,34 @@ def compiled_fast_path(ctx: BrokerContext, requests: RequestTable) -> "CompiledF
     return compiled
 
 
-def python_fast_path(ctx: BrokerContext, requests: RequestTable) -> PythonFastPath | None:
-    """Make the fast path in Python."""
-    return None if _is_closed(ctx) else PythonFastPath(ctx, requests.turn)
-
-
-def _is_closed(ctx: BrokerContext) -> bool:
-    """True when the gate remembers no admissions, so that only the slow path can ask the gate."""
-    return ctx.gate is not None and ctx.gate.admissions is None
-
-
 def broker_server(
     ctx: BrokerContext,
     requests: RequestTable,
     compiled: "CompiledFastPath | None",
-    python: PythonFastPath | None,
     limits: Limits | None = None,
     tls: ServerTls | None = None,
 ) -> RemotingServer:
     """Make a server from its two pipelines: intake of a connection, end of an iteration.
 
-    Either fast path may be absent; the slow path, `requests.dispatch`, is complete.
+    The compiled fast path may be absent; the slow path, `requests.dispatch`, is complete.
     """
 
     def lost(connection: Connection) -> None:
         requests.held_pulls.drop_owner(connection)
         requests.clients.disconnected(connection)
 
-    fast_paths = [each for each in (python, compiled) if each is not None]
     turn = requests.turn
     server = RemotingServer(
         name="broker",
         limits=limits or Limits(idle_close_s=ctx.config.server_channel_max_idle_time_seconds),
-        # A connection tries these paths, in this order. Each leaves requests to the next one.
-        intake=Intake(compiled=compiled, python=python),
+        # A connection tries these paths, in this order.
+        intake=compiled,
         dispatch=requests.dispatch,
         # An iteration of the event loop ends with these steps, in this order.
         iteration_end=IterationEnd(
-            # Fast paths ask the broker again before their next request.
-            always=tuple(each.end_iteration for each in fast_paths),
-            # Messages of the fast paths to the store, one write to the log, held pulls.
+            # The fast path asks the broker again before its next request.
+            always=() if compiled is None else (compiled.end_iteration,),
+            # Messages of the fast path to the store, one write to the log, held pulls.
             before_write=(turn.stage_sends, turn.write_messages, turn.wake_pulls),
             # One write per connection, by the writer thread where many answers are long.
             write=flush_each if compiled is None else compiled.write,

@@ -1,19 +1,17 @@
-"""All fast paths of a broker's server: the ways around the full handling of common requests.
+"""The fast path of a broker's server: the way around the full handling of common requests.
 
     compiled fast path    core_broker/kernel, compiled by Cython: takes common sends, pulls, offset
                           commits and repeated heartbeats straight from the read buffer
-    fast path in Python   python_sends.py: takes common sends where the kernel is not compiled,
-                          and those that the compiled fast path leaves
     slow path (complete)  remoting, then core_broker/processors: handles every request, and alone
                           is a complete broker
 
-A connection tries the paths in this order. A fast path takes a request whole or leaves the request
-untouched to the next path. All paths store and answer the same bytes (tests/unit/kernel).
+The fast path takes a request whole or leaves the request untouched to the slow path. Both paths
+store and answer the same bytes (tests/unit/kernel). Without the compiled kernel all requests take
+the slow path.
 
-    sends.py, pulls.py, heartbeats.py   what a fast path asks of the broker, once per iteration of
+    sends.py, pulls.py, heartbeats.py   what the fast path asks of the broker, once per iteration of
                                         the event loop, and hands over at the iteration's end
     compiled.py                         the compiled fast path of one server
-    python_intake.py                    the fast path in Python of one connection
     polled_reads.py                     the kernel's reads of the connections without TLS
     lent_transport.py                   the transport of a connection whose socket the kernel uses
     writer_thread.py                    a second thread for sending many long answers

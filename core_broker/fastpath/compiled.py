@@ -6,38 +6,32 @@ The module imports from core_broker/kernel, and so needs the compiled kernel.
 import asyncio
 from typing import cast
 
-from core_broker.config import BrokerConfig
 from core_broker.fastpath.heartbeats import FastHeartbeats
 from core_broker.fastpath.lent_transport import LentTransport
 from core_broker.fastpath.polled_reads import PolledReads
 from core_broker.fastpath.pulls import FastPulls
-from core_broker.fastpath.sends import FastSends, SendClasses
+from core_broker.fastpath.sends import FastSends
 from core_broker.fastpath.writer_thread import WriterThread
 from core_broker.kernel.connection_state import ConnectionState
 from core_broker.kernel.fast_path import FastPath
 from core_broker.kernel.fast_protocol import FastProtocol
 from core_broker.kernel.guard import Guard
-from core_broker.kernel.queues import SendTopic
-from core_broker.kernel.sends import CompiledSends
 from core_broker.processors.context import BrokerContext
 from core_broker.processors.table import RequestTable
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import READ_BUFFER_BYTES, Endpoint
-from core_broker.remoting.intake import IntakeStage
 from core_broker.remoting.iteration import AnswerWriter
 
 
 class CompiledFastPath:
     """The kernel's request handlers with shells, its poller, and a writer thread for long answers.
 
-    The first stage of the intake (remoting/intake.py), and two steps of the end of an iteration.
+    The FrontStage of a server (remoting/intake.py), and two steps of the end of an iteration.
     """
 
     def __init__(self, ctx: BrokerContext, requests: RequestTable) -> None:
-        self.sends = FastSends(
-            ctx, requests.turn, SendClasses(CompiledSends, SendTopic), _is_enabled
-        )
+        self.sends = FastSends(ctx, requests.turn)
         self.pulls = FastPulls(ctx, requests.pulls, requests.flow)
         self.heartbeats = FastHeartbeats(ctx, requests.clients)
         self._ctx = ctx
@@ -57,11 +51,11 @@ class CompiledFastPath:
         self.writer_thread = WriterThread(self._kernel.writes)
         self.polled_reads = PolledReads(self._kernel)
 
-    def accept(self, endpoint: Endpoint, python: IntakeStage | None) -> asyncio.BaseProtocol | None:
+    def accept(self, endpoint: Endpoint) -> asyncio.BaseProtocol | None:
         """Make a connection with a compiled protocol; None while kernelEnable is false."""
-        if not _is_enabled(self._ctx.config):
+        if not self._ctx.config.kernel_enable:
             return None
-        connection = Connection(endpoint, python, cast("ConnectionState", ConnectionState()))
+        connection = Connection(endpoint, cast("ConnectionState", ConnectionState()))
         reads = self.polled_reads if self._ctx.config.kernel_poll_enable else None
         return CompiledProtocol(self._kernel, connection, self.writer_thread, reads)
 
@@ -154,7 +148,3 @@ class CompiledProtocol(FastProtocol, asyncio.BufferedProtocol):  # type: ignore[
     def eof_received(self) -> bool:
         """The peer sends no more."""
         return self.connection.eof_received()
-
-
-def _is_enabled(config: BrokerConfig) -> bool:
-    return config.kernel_enable

@@ -1,4 +1,4 @@
-"""Contracts between a fast path and the broker, for the kernel and for the fast path in Python.
+"""Contracts between the compiled fast path and the broker.
 
 A *taker* takes requests of one kind, without access to the broker. The taker's *shell* has access,
 and answers the taker's calls: mostly one call per iteration of the event loop. Values that cross
@@ -9,12 +9,10 @@ structs.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from core_broker.config import BrokerConfig
 from core_broker.remoting.connection import Connection
 from core_broker.state.channels import ClientChannel
 from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Buffer
-from core_broker.store.index_items import IndexEntries
 
 # Sends
 
@@ -72,10 +70,6 @@ class SendQueue(Protocol):
         """Count messages and bytes from 0 again."""
 
 
-class SendTopic(Protocol):
-    """A topic with sends for the fast path, and the queues of the topic."""
-
-
 class HeldAnswers(Protocol):
     """Answers to a connection, held until the disk has the messages."""
 
@@ -90,19 +84,6 @@ class HeldAnswers(Protocol):
     @property
     def answer_count(self) -> int:
         """Number of the answers."""
-
-
-class SendShell(Protocol):
-    """Access to the broker for a taker of sends."""
-
-    def begin(self) -> SendWindow | None:
-        """Return the window of the iteration; None when the slow path must take all sends."""
-
-    def topic(self, name: bytes) -> SendTopic | None:
-        """Return a topic; None for a topic of the slow path. Kept until `forget`."""
-
-    def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
-        """Return a queue of the store. Kept until `forget`."""
 
 
 class SendTaker(Protocol):
@@ -142,7 +123,7 @@ class SendTaker(Protocol):
     def take_records(self) -> Buffer:
         """Hand over the records."""
 
-    def take_entries(self) -> "IndexEntries | bytes":
+    def take_entries(self) -> bytes:
         """Hand over the index entries: hash, offset of the record, store time, 64 bits each."""
 
     def take_held(self) -> Sequence[HeldAnswers]:
@@ -258,7 +239,3 @@ class HeartbeatTaker(Protocol):
 
     #: Heartbeats taken since the start.
     heartbeats: int
-
-
-#: Decides by the settings whether a fast path is switched on.
-IsEnabled = Callable[[BrokerConfig], bool]

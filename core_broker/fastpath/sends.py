@@ -1,4 +1,4 @@
-"""The shell around a taker of sends: kernel/sends.py or python_sends.py.
+"""The shell around the kernel's taker of sends (kernel/sends.py).
 
 The taker calls `begin` once per iteration, and keeps records, units, index entries and answers
 until the end of the iteration or until the store asks. `hand_over` then gives records, units and
@@ -8,21 +8,19 @@ refuses requests.
 """
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 from core_broker.config import BrokerConfig
 from core_broker.fastpath.contracts import (
     HeldAnswers,
-    IsEnabled,
     SendSettings,
-    SendShell,
     SendTaker,
-    SendTopic,
     SendWindow,
 )
 from core_broker.fastpath.templates import send_template
+from core_broker.kernel.queues import SendTopic
+from core_broker.kernel.sends import CompiledSends
 from core_broker.message.hosts import packed_address
 from core_broker.message.properties import encode_properties
 from core_broker.message.topics import RETRY_PREFIX, SEND_FORBIDDEN_TOPICS
@@ -38,27 +36,15 @@ from core_broker.store.consume_queue import ConsumeQueue
 _ID_DIGITS = 16
 
 
-class SendClasses(NamedTuple):
-    """The classes of a taker: compiled, or in Python."""
-
-    taker: Callable[[SendShell], SendTaker]
-    #: Makes a topic from name and number of write queues.
-    topic: Callable[[bytes, int], SendTopic]
-
-
 class FastSends:
     """Common-case sends of a server."""
 
-    def __init__(
-        self, ctx: BrokerContext, turn: Turn, classes: SendClasses, is_enabled: IsEnabled
-    ) -> None:
-        self.taker = classes.taker(self)
+    def __init__(self, ctx: BrokerContext, turn: Turn) -> None:
+        self.taker: SendTaker = CompiledSends(self)
         #: Messages taken since the start.
         self.messages = 0
         self._ctx = ctx
         self._turn = turn
-        self._make_topic = classes.topic
-        self._is_enabled = is_enabled
         #: The store reads the setting once, at the start.
         self._is_indexing = ctx.config.message_index_enable
         self._config: BrokerConfig | None = None
@@ -66,8 +52,6 @@ class FastSends:
         self._is_sync = False
         #: Changes of existing topics and queues at the last check of the taker's topics and queues.
         self._checked_versions = (-1, 0)
-        # One bound method, because the store compares by identity.
-        self._hand_over = self.hand_over
         ctx.statistics.suppliers.append(self.count_puts)
 
     # Called by the taker
@@ -93,7 +77,7 @@ class FastSends:
             return None
         if self._is_sync:
             turn.end_soon()
-        writes.keep(self._hand_over)
+        writes.keep(self.hand_over)
         return SendWindow(
             writes.position,
             writes.capacity_bytes(),
@@ -109,7 +93,7 @@ class FastSends:
         self._is_closed = (
             bool(config.start_accept_send_request_time_stamp)
             or config.enable_d_leger_commit_log
-            or not self._is_enabled(config)
+            or not config.kernel_enable
             or ":" in host
         )
         if not self._is_closed:
@@ -126,17 +110,17 @@ class FastSends:
             )
 
     def topic(self, name: bytes) -> SendTopic | None:
-        """Return a topic; None for a topic of the slow path."""
+        """Return a topic; None for a topic of the slow path. Kept until `forget`."""
         text = name.decode()
         topic = self._ctx.topics.get(text)
         if topic is None or topic.order or topic.topic_filter_type == FILTER_MULTI_TAG:
             return None
         if text.startswith(RETRY_PREFIX) or text in SEND_FORBIDDEN_TOPICS:
             return None
-        return self._make_topic(name, topic.write_queue_nums)
+        return SendTopic(name, topic.write_queue_nums)
 
     def queue(self, name: bytes, queue_id: int) -> ConsumeQueue:
-        """Return a queue of the store; a missing queue is made."""
+        """Return a queue of the store; a missing queue is made. Kept until `forget`."""
         return self._ctx.store.fast_writes.queue(name.decode(), queue_id)
 
     # From the taker to the broker

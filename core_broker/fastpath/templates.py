@@ -1,7 +1,7 @@
 """Answers of the slow path as templates: constant bytes between the variable fields.
 
-A template is the header of an answer behind the two lengths, cut at numbers and ids. Fast paths put
-the fields between the parts, because all paths must answer equal bytes.
+A template is the header of an answer behind the two lengths, cut at numbers and ids. The fast path
+puts the fields between the parts, because both paths must answer equal bytes.
 """
 
 from core_broker.config import BrokerConfig

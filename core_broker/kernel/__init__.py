@@ -2,7 +2,7 @@
 
 The kernel is optional: every caller has a form in Python with the same bytes. The names of the
 paths are defined in core_broker/fastpath. GANTRY_KERNEL=off switches the kernel off for a whole
-process; tests of the fast path in Python and of the slow path use the switch.
+process; tests of the slow path use the switch.
 """
 
 import os

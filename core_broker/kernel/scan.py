@@ -4,7 +4,7 @@
 The kernel reads headers as common clients write them: no blanks, strings of ASCII, whole numbers,
 ext fields that are strings. Only the properties of a send may have characters beyond ASCII: most
 clients write UTF-8, some write escapes (jsoncpp, Python). Other headers are for the slow path, so a
-header means the same on all paths. Compatible with RocketMQ's RemotingSerializable and
+header means the same on both paths. Compatible with RocketMQ's RemotingSerializable and
 SendMessageRequestHeaderV2.
 """
 

@@ -67,15 +67,6 @@ class Layout:
             end = offset + calcsize(">" + code)
         return Struct(">" + "".join(parts))
 
-    def merge(self, name: str, first: str, last: str) -> "Layout":
-        """Return a layout with the fields from `first` to `last` merged into one field of bytes."""
-        fields = self.fields
-        low, high = self.index(first), self.index(last)
-        end = fields[high + 1].offset if high + 1 < len(fields) else self.size
-        merged = (name, f"{end - fields[low].offset}s")
-        before = [field[:2] for field in fields[:low]]
-        return Layout(*before, merged, *(field[:2] for field in fields[high + 1 :]))
-
     def numpy_fields(self) -> list[tuple[str, str]]:
         """Return the fields for `numpy.dtype`; fields of bytes become void fields."""
         return [

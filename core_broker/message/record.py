@@ -13,11 +13,9 @@ from core_broker.message.layout import SHORT
 from core_broker.message.model import MessageExt, MessageInner
 from core_broker.message.properties import decode_properties, encode_properties
 from core_broker.message.record_layout import (
-    BODY_LENGTH_AT,
     CRC_MASK,
     HEAD,
     HEADS,
-    RECONSUME_TIMES_AT,
     RECORD_BYTES_MIN,
     RECORD_MAGIC_V1,
     RECORD_MAGIC_V2,
@@ -29,16 +27,6 @@ from core_broker.message.record_layout import (
 
 _HEADS = {hosts: head.struct for hosts, head in HEADS.items()}
 _pack_v4_head = HEAD.struct.pack
-#: Packs a head with IPv4 hosts already in bytes. Born host and port are one argument; store host,
-#: port, reconsume times and prepared transaction offset are another.
-pack_head_with_hosts = (
-    HEAD.merge("born_host", "born_address", "born_port")
-    .merge("from_store_host", "store_address", "prepared_transaction_offset")
-    .struct.pack
-)
-#: Zero reconsume times and prepared transaction offset, encoded.
-FIRST_DELIVERY = bytes(BODY_LENGTH_AT - RECONSUME_TIMES_AT)
-
 _START = HEAD.select("store_size", "magic", "sys_flag")
 _BYTE = tuple(bytes((value,)) for value in range(256))
 

@@ -1,6 +1,6 @@
 """The end of an event-loop iteration (a turn) in the broker: stage sends, write, wake pulls.
 
-    stage_sends       the fast paths give their messages to the store
+    stage_sends       the fast path gives its messages to the store
     write_messages    one write to the commit log, of all staged messages or of none; producers
                       wait for disk and slaves as far as the settings promise (durability.py)
     wake_pulls        held pulls are answered from the new messages

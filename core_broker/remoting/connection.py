@@ -1,8 +1,8 @@
 """One connection, the same on both sides: each peer may send requests, answers and one-way notices.
 
-A connection is an asyncio protocol. Received bytes pass the fast path in Python, if the server has
-one (intake.py), then the frame splitter, which makes commands of them: a request goes to the
-endpoint's dispatch, an answer to the caller of `invoke`. Callbacks never block. Event loop only.
+A connection is an asyncio protocol. The frame splitter makes commands of the received bytes, or of
+those that the compiled fast path leaves (intake.py): a request goes to the endpoint's dispatch, an
+answer to the caller of `invoke`. Callbacks never block. Event loop only.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from core_broker.remoting.codes import CommandFlag, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection_state import ConnectionState
 from core_broker.remoting.frames import FrameSplitter
-from core_broker.remoting.intake import IntakeStage
 from core_broker.remoting.iteration import AnswerWriter
 from core_broker.remoting.kernel_age import KernelAge
 from core_broker.remoting.loop_watchdog import FRAME, Begin, RequestTimes
@@ -35,12 +34,7 @@ _ONEWAY = CommandFlag.ONEWAY.value
 class Connection(asyncio.BufferedProtocol):
     """A peer of a server or a client; behind a compiled fast path `state` is compiled, too."""
 
-    def __init__(
-        self,
-        endpoint: "Endpoint",
-        fast_path: IntakeStage | None = None,
-        state: ConnectionState | None = None,
-    ) -> None:
+    def __init__(self, endpoint: "Endpoint", state: ConnectionState | None = None) -> None:
         self.peer_host = ""
         self.peer_port = 0
         #: The peer's address in record form; empty for IPv6, because the slow path handles IPv6.
@@ -54,7 +48,6 @@ class Connection(asyncio.BufferedProtocol):
         self.iteration = endpoint.iteration
         self._dispatch = endpoint.dispatch
         self._read_buffer = endpoint.read_buffer
-        self._fast_path = fast_path
         self._splitter = FrameSplitter(endpoint.limits.frame_bytes_max)
         self._age = KernelAge()
         self._transport: asyncio.Transport
@@ -272,19 +265,7 @@ class Connection(asyncio.BufferedProtocol):
         self._endpoint.count_unfinished(self, change)
 
     def _take(self, data: memoryview) -> None:
-        """Pass bytes to the fast path in Python, then the rest to the slow path."""
-        splitter, state, fast_path = self._splitter, self.state, self._fast_path
-        if fast_path is not None:
-            if state.unfinished_bytes:
-                if begin := splitter.release():
-                    data = memoryview(begin + data)
-                elif splitter.pending_bytes:  # the slow path handles long frames
-                    fast_path = None
-            if fast_path is not None and (taken := fast_path.take(self, data)):
-                state.idle_checks = 0
-                if taken == len(data) and not state.unfinished_bytes:
-                    return
-                data = data[taken:]
+        splitter, state = self._splitter, self.state
         began = self._endpoint.watchdog.begin()
         commands = splitter.feed(data)
         if commands:
@@ -304,8 +285,6 @@ class Connection(asyncio.BufferedProtocol):
         The first command is always handled; after the slow path's budget of the iteration, the
         connection stalls until the iteration's end.
         """
-        if self._fast_path is not None:
-            self._fast_path.slow_path_begins()
         state, remaining = self.state, iter(commands)
         times = RequestTimes(self._endpoint.watchdog, begin)
         for command in remaining:

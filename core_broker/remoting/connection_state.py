@@ -7,8 +7,8 @@
     kept ⇄ lent               the writer thread sends the answers; nobody else uses the socket
 
 The file is used twice: as plain Python, and compiled as core_broker.kernel.connection_state with C
-types for the fields, from the .pxd file. The slow path, the fast path in Python and the compiled
-fast path of a connection share the state object. Event loop only.
+types for the fields, from the .pxd file. The slow path and the compiled fast path of a connection
+share the state object. Event loop only.
 """
 
 

@@ -35,7 +35,7 @@ else:
 _JAVA_NUMBER = re.compile(r"[+-]?[^\D\U00010000-\U0010ffff]+")
 #: Finds every value that may be a number with fraction or exponent, which msgspec reads as whole.
 #: The pattern begins with the rarer character: headers have many digits.
-may_have_fraction = re.compile(rb"[.eE](?<=[0-9].)[0-9.eE+-]*[\",}\s]").search
+_may_have_fraction = re.compile(rb"[.eE](?<=[0-9].)[0-9.eE+-]*[\",}\s]").search
 
 #: Exceptions of msgspec for malformed or unexpected JSON.
 DECODE_FAULTS = (msgspec.MsgspecError, RecursionError, ValueError)
@@ -78,7 +78,7 @@ def _is_number(annotation: Any) -> bool:
 
 def decode_raw(kind: type[H], raw: msgspec.Raw) -> H | None:
     """Decode a typed header from its JSON text; None when only `decode_fields` can."""
-    if may_have_fraction(raw):
+    if _may_have_fraction(raw):
         return None
     plan = _plan(kind)
     try:

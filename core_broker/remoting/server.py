@@ -7,7 +7,7 @@ from dataclasses import replace
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.descriptors import connections_possible
 from core_broker.remoting.endpoint import Dispatch, Endpoint, Limits
-from core_broker.remoting.intake import Intake
+from core_broker.remoting.intake import FrontStage
 from core_broker.remoting.iteration import IterationEnd, Step
 from core_broker.remoting.ports import Ports
 from core_broker.remoting.tls_listener import Admission
@@ -19,8 +19,8 @@ _DRAIN_CHECK_S = 0.02
 class RemotingServer(Endpoint):
     """Accepts connections on any number of ports, and dispatches requests.
 
-    Requests pass the stages of `intake` first; `dispatch` is the slow path for the rest. `dispatch`
-    runs on the event loop to completion, and returns the answer, or None for a later answer through
+    `intake` takes requests first; `dispatch` is the slow path for the rest. `dispatch` runs on the
+    event loop to completion, and returns the answer, or None for a later answer through
     `connection.answer`. An exception becomes the answer: RequestRefused with the error's code,
     other errors with SYSTEM_ERROR. `refusal` returns why a peer with an address may not connect,
     or "". `on_stopped` runs after the last connection is closed. With
@@ -33,7 +33,7 @@ class RemotingServer(Endpoint):
         *,
         name: str,
         limits: Limits | None = None,
-        intake: Intake | None = None,
+        intake: FrontStage | None = None,
         iteration_end: IterationEnd | None = None,
         on_close: Callable[[Connection], None] | None = None,
         on_resume: Callable[[Connection], None] | None = None,
@@ -52,7 +52,7 @@ class RemotingServer(Endpoint):
             on_close=on_close,
             on_resume=on_resume,
         )
-        self._intake = intake or Intake()
+        self._intake = intake
         self._on_stopped = on_stopped
         self._refusal = refusal
         #: The TLS settings of all ports; None for ports without TLS.
@@ -78,10 +78,9 @@ class RemotingServer(Endpoint):
         return self.limits.connections_max - len(self.connections)
 
     def accept(self) -> asyncio.BaseProtocol:
-        """Create a connection; returns the asyncio protocol: the first intake stage."""
-        compiled, python = self._intake
-        first = None if compiled is None else compiled.accept(self, python)
-        return first or Connection(self, python)
+        """Create a connection; returns the asyncio protocol: the fast path or the connection."""
+        first = None if self._intake is None else self._intake.accept(self)
+        return first or Connection(self)
 
     async def close(self, drain_timeout_s: float = 0.0) -> None:
         """Stop listening, wait until every request is answered or the timeout is over, close."""

@@ -1,6 +1,6 @@
-"""Writes of the fast paths: records encoded outside the store, for log, queues and index.
+"""Writes of the fast path: records encoded outside the store, for log, queues and index.
 
-The store has two write interfaces: Appender.put, and this one. A fast path asks for the position
+The store has two write interfaces: Appender.put, and this one. The fast path asks for the position
 first, may hold the encoded records until the end of the event-loop iteration, and stages them when
 the store asks: puts, writes and removals come after held records.
 """
@@ -39,11 +39,9 @@ class FastWrites:
     def keep(self, stage: Callable[[], None]) -> None:
         """Register `stage` for one call before the next put, write or removal.
 
-        Records held by another fast path are staged immediately.
+        The caller has called `settle` before.
         """
-        if self._stage_held is not stage:
-            self.settle()
-            self._stage_held = stage
+        self._stage_held = stage
 
     def settle(self) -> None:
         """Stage the held records."""

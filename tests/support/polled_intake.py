@@ -10,7 +10,6 @@ from core_broker.kernel.connection_state import ConnectionState
 from core_broker.kernel.fast_path import FastPath
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import READ_BUFFER_BYTES, Endpoint
-from core_broker.remoting.intake import Intake, IntakeStage
 from core_broker.remoting.iteration import IterationEnd
 
 
@@ -23,14 +22,9 @@ class PolledIntake:
         self.writer_thread = WriterThread(kernel.writes)
         self._kernel = kernel
 
-    @property
-    def intake(self) -> Intake:
-        """The intake of the server."""
-        return Intake(compiled=self)
-
-    def accept(self, endpoint: Endpoint, python: IntakeStage | None) -> asyncio.BaseProtocol:
+    def accept(self, endpoint: Endpoint) -> asyncio.BaseProtocol:
         """Make a connection that the kernel reads."""
-        connection = Connection(endpoint, python, cast("ConnectionState", ConnectionState()))
+        connection = Connection(endpoint, cast("ConnectionState", ConnectionState()))
         return CompiledProtocol(self._kernel, connection, self.writer_thread, self.polled_reads)
 
     def end(self, end: IterationEnd) -> IterationEnd:

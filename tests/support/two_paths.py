@@ -1,4 +1,4 @@
-"""Equal bytes to two brokers, one with fast paths and one with the slow path alone.
+"""Equal bytes to two brokers, one with the fast path and one with the slow path alone.
 
 Both brokers have equal clocks and topics and real connections, so that answers and store files can
 be compared byte for byte.
@@ -9,12 +9,11 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from core_broker.auth.gate import Gate
-from core_broker.broker.assembly import broker_server, compiled_fast_path, python_fast_path
+from core_broker.broker.assembly import broker_server, compiled_fast_path
 from core_broker.fastpath import has_kernel
-from core_broker.fastpath.sends import FastSends
 from core_broker.remoting.connection import Connection
 from core_broker.remoting.endpoint import Limits
 from core_broker.state.statistics import GROUP_GET_LATENCY
@@ -22,10 +21,13 @@ from core_broker.store.consume_queue import ConsumeQueue
 from core_broker.store.files import Files
 from tests.support.broker_harness import BrokerHarness
 
+if TYPE_CHECKING:  # needs the kernel
+    from core_broker.fastpath.sends import FastSends
+
 #: Turns of the loop after which nothing is on its way any more.
 TURNS = 8
-#: The fast paths that this machine has; "slow" is the slow path alone.
-FAST_PATHS = ["compiled", "python"] if has_kernel() else ["python"]
+#: The paths that this machine has; "slow" is the slow path alone.
+PATHS = ["compiled", "slow"] if has_kernel() else ["slow"]
 #: A budget that no iteration of a test uses up, seconds.
 UNLIMITED_S = 3600.0
 #: What a failing test shows of two files.
@@ -115,7 +117,7 @@ class OnePath:
         folder: Path,
         topics: Sequence[tuple[str, int]],
         *,
-        fast_path: str = FAST_PATHS[0],
+        path: str = PATHS[0],
         limits: Limits | None = None,
         files: Files | None = None,
         gate: Gate | None = None,
@@ -125,25 +127,23 @@ class OnePath:
         for name, queues in topics:
             self.broker.topic(name, queues)
         ctx, requests = self.broker.ctx, self.broker.requests
-        self.compiled = compiled_fast_path(ctx, requests) if fast_path == "compiled" else None
-        self.python = None if fast_path == "slow" else python_fast_path(ctx, requests)
+        self.compiled = compiled_fast_path(ctx, requests) if path == "compiled" else None
         # A machine that stands still must not move requests of one path to a later iteration.
         limits = replace(limits or Limits(), iteration_budget_s=UNLIMITED_S)
-        self.server = broker_server(ctx, requests, self.compiled, self.python, limits)
+        self.server = broker_server(ctx, requests, self.compiled, limits)
         self.folder = folder / "store"
         self.wires: list[Wire] = []
 
     @property
-    def sends(self) -> FastSends:
-        """The sends of the fast path under test."""
-        fast_path = self.compiled or self.python
-        assert fast_path is not None, "access control closes the fast paths"
-        return fast_path.sends
+    def sends(self) -> "FastSends":
+        """The sends of the fast path."""
+        assert self.compiled is not None, "access control closes the fast path"
+        return self.compiled.sends
 
     @property
     def messages_sent(self) -> int:
-        """Messages that the fast path under test has taken."""
-        return self.sends.messages if self.compiled or self.python else 0
+        """Messages that the fast path has taken."""
+        return 0 if self.compiled is None else self.compiled.sends.messages
 
     @property
     def messages_pulled(self) -> int:
@@ -254,25 +254,21 @@ async def same(
     play: Play,
     topics: Sequence[tuple[str, int]],
     *,
-    fast_path: str = FAST_PATHS[0],
     limits: Limits | None = None,
     gate: Callable[[], Gate | None] = lambda: None,
     **settings: Any,
 ) -> OnePath:
-    """Let the same happen to both; returns the broker with the fast paths and its counters.
+    """Let the same happen to both; returns the broker with the fast path and its counters.
 
+    Needs the kernel.
     Fails when the play, the answers, what is counted and committed, or the files are not the same.
     """
     # A machine that stands still between the two must not make one of them refuse.
     settings |= {"wait_time_mills_in_send_queue": 60_000, "wait_time_mills_in_pull_queue": 60_000}
     # Notices are numbered through all brokers of a process.
     settings["notify_consumer_ids_changed_enable"] = False
-    fast = OnePath(
-        folder / "fast", topics, fast_path=fast_path, limits=limits, gate=gate(), **settings
-    )
-    slow = OnePath(
-        folder / "slow", topics, fast_path="slow", limits=limits, gate=gate(), **settings
-    )
+    fast = OnePath(folder / "fast", topics, limits=limits, gate=gate(), **settings)
+    slow = OnePath(folder / "slow", topics, path="slow", limits=limits, gate=gate(), **settings)
     assert await play(fast) == await play(slow)
     assert fast.told == slow.told
     assert fast.counted() == slow.counted()

@@ -75,7 +75,7 @@ SENDS: dict[str, Callable[[WireClient], Awaitable[RemotingCommand]]] = {
     "half": half,
     "batch": batch,
 }
-PATHS = {"kernel": {}, "python": {"kernel_enable": False}}
+PATHS = {"kernel": {}, "slow path": {"kernel_enable": False}}
 
 
 class TestOneSlave:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.auth.signature import SIGNATURE
+from core_broker.fastpath import has_kernel
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -16,7 +17,9 @@ from core_broker.remoting.frames import FrameSplitter
 from tests.support.access_rules import PERMITTED, WIRE_ADDRESS, SmallRules, gate_with, signed
 from tests.support.broker_requests import pull_header
 from tests.support.send_frames import common_case_fields, frame
-from tests.support.two_paths import FAST_PATHS, Deed, OnePath, Said, played, same
+from tests.support.two_paths import PATHS, Deed, OnePath, Said, played, same
+
+needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
 TOPICS = (("T", 4), ("Other-Topic", 4))
 BODY = b"body"
@@ -56,13 +59,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("fast_path", [*FAST_PATHS, "slow"])
+@pytest.mark.parametrize("kind", PATHS)
 @pytest.mark.parametrize("flag", [0, 2])
 @pytest.mark.parametrize("case", REFUSED)
 async def test_a_refused_send_reaches_the_store_on_no_path(
-    tmp_path: Path, fast_path: str, flag: int, case: str
+    tmp_path: Path, kind: str, flag: int, case: str
 ) -> None:
-    path = OnePath(tmp_path, TOPICS, fast_path=fast_path, gate=gate_with())
+    path = OnePath(tmp_path, TOPICS, path=kind, gate=gate_with())
     peer = path.peer()
     fields, body = REFUSED[case]
     # An admitted send comes first, so that every cache knows account and topic.
@@ -150,11 +153,9 @@ def swap(rng: random.Random) -> Deed:
     return deed
 
 
-@pytest.mark.parametrize("fast_path", FAST_PATHS)
 @pytest.mark.parametrize("seed", range(6))
-async def test_random_requests_have_equal_answers_and_files(
-    tmp_path: Path, fast_path: str, seed: int
-) -> None:
+@needs_kernel
+async def test_random_requests_have_equal_answers_and_files(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     turns: list[Said | Deed] = []
     number = 0
@@ -170,10 +171,9 @@ async def test_random_requests_have_equal_answers_and_files(
             )
             number += count
         turns.append(said)
-    path = await same(tmp_path, played(turns, 2), TOPICS, fast_path=fast_path, gate=gate_with)
+    path = await same(tmp_path, played(turns, 2), TOPICS, gate=gate_with)
     assert path.messages_sent > 0
-    if fast_path == "compiled":
-        assert path.messages_pulled > 0
+    assert path.messages_pulled > 0
 
 
 def beat_body(group: str) -> bytes:
@@ -195,7 +195,7 @@ def beat(group: str, signed_as: str = "") -> bytes:
     return frame(fields, beat_body(group), code=RequestCode.HEART_BEAT)
 
 
-@pytest.mark.skipif("compiled" not in FAST_PATHS, reason="the kernel is not compiled here")
+@needs_kernel
 async def test_repeated_heartbeats_take_the_fast_path_until_the_rules_change(
     tmp_path: Path,
 ) -> None:
@@ -214,18 +214,15 @@ async def test_repeated_heartbeats_take_the_fast_path_until_the_rules_change(
         tmp_path,
         played(turns, 1),
         TOPICS,
-        fast_path="compiled",
         gate=gate_with,
         notify_consumer_ids_changed_enable=False,
     )
     assert path.heartbeats_taken == 4
 
 
-@pytest.mark.parametrize("fast_path", FAST_PATHS)
-async def test_a_change_of_the_rules_closes_the_fast_path_at_once(
-    tmp_path: Path, fast_path: str
-) -> None:
-    path = OnePath(tmp_path, TOPICS, fast_path=fast_path, gate=gate_with())
+@needs_kernel
+async def test_a_change_of_the_rules_closes_the_fast_path_at_once(tmp_path: Path) -> None:
+    path = OnePath(tmp_path, TOPICS, gate=gate_with())
     gate = path.broker.ctx.gate
     assert gate is not None
     peer = path.peer()
@@ -245,14 +242,14 @@ async def test_a_change_of_the_rules_closes_the_fast_path_at_once(
     await path.close()
 
 
-@pytest.mark.skipif("compiled" not in FAST_PATHS, reason="the kernel is not compiled here")
+@needs_kernel
 @pytest.mark.parametrize("has_openssl", [True, False])
 async def test_without_openssl_signed_sends_are_for_the_slow_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_openssl: bool
 ) -> None:
     if not has_openssl:
         monkeypatch.setattr("core_broker.kernel.guard.AVAILABLE", False)
-    path = OnePath(tmp_path, TOPICS, fast_path="compiled", gate=gate_with())
+    path = OnePath(tmp_path, TOPICS, gate=gate_with())
     peer = path.peer()
     path.hear(peer, send(0, SIGNED))  # for the slow path, where the gate decides
     wrong = send(4, tampered(SIGNED, e="2"))
@@ -266,7 +263,6 @@ async def test_without_openssl_signed_sends_are_for_the_slow_path(
     await path.close()
 
 
-@pytest.mark.parametrize("fast_path", FAST_PATHS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -275,9 +271,8 @@ async def test_without_openssl_signed_sends_are_for_the_slow_path(
         '{"b":"Other-Topic"',
     ],
 )
-async def test_a_name_twice_is_read_the_same_on_all_paths(
-    tmp_path: Path, fast_path: str, text: str
-) -> None:
+@needs_kernel
+async def test_a_name_twice_is_read_the_same_on_all_paths(tmp_path: Path, text: str) -> None:
     fields = dict(SIGNED)
     plain = send(2, fields)
     at = plain.index(b'{"a":')
@@ -289,11 +284,11 @@ async def test_a_name_twice_is_read_the_same_on_all_paths(
     ]
     double = b"".join(each.to_bytes(4, "big") for each in lengths) + double[8:]
     turns: list[Said | Deed] = [[(0, send(1, SIGNED))], [(0, double), (0, send(3, SIGNED))]]
-    await same(tmp_path, played(turns, 1), TOPICS, fast_path=fast_path, gate=gate_with)
+    await same(tmp_path, played(turns, 1), TOPICS, gate=gate_with)
 
 
-@pytest.mark.parametrize("fast_path", FAST_PATHS)
-async def test_more_fields_than_the_kernel_keeps(tmp_path: Path, fast_path: str) -> None:
+@needs_kernel
+async def test_more_fields_than_the_kernel_keeps(tmp_path: Path) -> None:
     many = {f"x{number}": str(number) for number in range(100)}
     frames = [
         send(1, SIGNED),
@@ -302,4 +297,4 @@ async def test_more_fields_than_the_kernel_keeps(tmp_path: Path, fast_path: str)
         send(4, FIELDS | many),
     ]
     turns: list[Said | Deed] = [[(0, each)] for each in frames]
-    await same(tmp_path, played(turns, 1), TOPICS, fast_path=fast_path, gate=gate_with)
+    await same(tmp_path, played(turns, 1), TOPICS, gate=gate_with)

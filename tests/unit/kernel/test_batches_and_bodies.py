@@ -132,20 +132,3 @@ async def test_an_unused_begin_is_repeated(tmp_path: Path) -> None:
     await path.settle()
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 3)
     await path.close()
-
-
-async def test_two_fast_paths_in_one_iteration(tmp_path: Path) -> None:
-    """A fast path that begins first stages the records of the other fast path."""
-    path = OnePath(tmp_path, TOPICS)
-    path.peer()
-    kept = []
-    made = path.broker.ctx.store.fast_writes
-    path.hear(0, common_case_frame(0))
-    before = made.position
-    made.keep(lambda: kept.append("other"))
-    assert made.position > before
-    path.hear(0, common_case_frame(4))
-    assert kept == ["other"]
-    await path.settle()
-    assert path.broker.ctx.store.queue_range("T", 0) == (0, 2)
-    await path.close()

@@ -12,12 +12,12 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.send_frames import common_case_frame
-from tests.support.two_paths import FAST_PATHS, OnePath
+from tests.support.two_paths import PATHS, OnePath
 
 TOPICS = (("T", 4), ("U", 2))
 SLOW_PATH = {"j": "1"}
 
-each_fast_path = pytest.mark.parametrize("fast_path", [*FAST_PATHS, "plain"])
+each_path = pytest.mark.parametrize("kind", PATHS)
 both_flushes = pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 
 
@@ -43,12 +43,12 @@ class Disk:
             raise OSError(self.error, "the disk fails", str(path))
 
 
-def start(disk: Disk, fast_path: str, flush: str) -> OnePath:
+def start(disk: Disk, kind: str, flush: str) -> OnePath:
     path = OnePath(
         Path("/broker"),
         TOPICS,
         files=disk.files,
-        fast_path=fast_path,
+        path=kind,
         flush_disk_type=flush,
         wait_time_mills_in_send_queue=60_000,
     )
@@ -57,12 +57,12 @@ def start(disk: Disk, fast_path: str, flush: str) -> OnePath:
     return path
 
 
-@each_fast_path
+@each_path
 @both_flushes
-async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
+async def test_a_write_that_fails(kind: str, flush: str) -> None:
     """No success is sent; a peer without a request in this iteration keeps its connection."""
     disk = Disk()
-    path = start(disk, fast_path, flush)
+    path = start(disk, kind, flush)
     path.hear(0, sends(3))
     before = await path.settle()
     assert codes(before[0]) == [0, 0, 0]
@@ -80,7 +80,7 @@ async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
     assert path.broker.ctx.store.queue_range("T", 0) == (0, 1)
     assert len(await path.broker.messages("T", 0)) == 1
     path.broker.close()
-    again = start(disk, fast_path, flush)
+    again = start(disk, kind, flush)
     again.hear(0, sends(4))
     assert codes((await again.settle())[0]) == [0] * 4
     # Whole records of the torn write are stored, although no peer got an answer.
@@ -90,13 +90,13 @@ async def test_a_write_that_fails(fast_path: str, flush: str) -> None:
     again.broker.close()
 
 
-@each_fast_path
+@each_path
 @both_flushes
-async def test_a_full_disk_and_free_space_again(fast_path: str, flush: str) -> None:
+async def test_a_full_disk_and_free_space_again(kind: str, flush: str) -> None:
     """A full disk fails a whole iteration of sends; with free space offsets continue gapless."""
     disk = Disk()
     disk.error = errno.ENOSPC
-    path = start(disk, fast_path, flush)
+    path = start(disk, kind, flush)
     path.hear(0, sends(4))
     await path.settle()
     # Existing segments take a number of messages; then the log needs a new segment.
@@ -119,10 +119,10 @@ async def test_a_full_disk_and_free_space_again(fast_path: str, flush: str) -> N
     path.broker.close()
 
 
-@each_fast_path
-async def test_no_answer_before_the_flush(fast_path: str) -> None:
+@each_path
+async def test_no_answer_before_the_flush(kind: str) -> None:
     """With SYNC_FLUSH no answer is sent while the disk is busy, and every answer afterwards."""
-    path = start(Disk(), fast_path, "SYNC_FLUSH")
+    path = start(Disk(), kind, "SYNC_FLUSH")
     held = path.broker.executors.copy()
     path.broker.executors.clear()
     path.hear(0, sends(3))
@@ -142,11 +142,11 @@ async def test_no_answer_before_the_flush(fast_path: str) -> None:
     path.broker.close()
 
 
-@each_fast_path
-async def test_a_flush_that_fails(fast_path: str) -> None:
+@each_path
+async def test_a_flush_that_fails(kind: str) -> None:
     """No success is sent; the store refuses messages until a restart."""
     disk = Disk()
-    path = start(disk, fast_path, "SYNC_FLUSH")
+    path = start(disk, kind, "SYNC_FLUSH")
     disk.failing = "sync"
     path.hear(0, sends(3) + sends(1, 5, **SLOW_PATH))
     path.hear(1, sends(2, 10))
@@ -159,9 +159,9 @@ async def test_a_flush_that_fails(fast_path: str) -> None:
     path.broker.close()
 
 
-@each_fast_path
-async def test_a_flush_that_is_late(fast_path: str) -> None:
-    path = start(Disk(), fast_path, "SYNC_FLUSH")
+@each_path
+async def test_a_flush_that_is_late(kind: str) -> None:
+    path = start(Disk(), kind, "SYNC_FLUSH")
     store = path.broker.ctx.store
     executors = path.broker.executors.copy()
     path.broker.executors.clear()
@@ -175,21 +175,19 @@ async def test_a_flush_that_is_late(fast_path: str) -> None:
     path.broker.close()
 
 
-@each_fast_path
+@each_path
 @both_flushes
-async def test_a_broker_that_stops_in_the_middle_of_an_iteration(
-    fast_path: str, flush: str
-) -> None:
+async def test_a_broker_that_stops_in_the_middle_of_an_iteration(kind: str, flush: str) -> None:
     """Acknowledged messages are stored; the next start finds only whole messages."""
     disk = Disk()
-    path = start(disk, fast_path, flush)
+    path = start(disk, kind, flush)
     path.hear(0, sends(3, e="0") + sends(1, 5, e="0", **SLOW_PATH))
     path.broker.ctx.is_accepting = False
     path.hear(1, sends(2, 10, e="0"))
     path.broker.close()
     told = await path.settle()
     assert codes(told[1]).count(0) == 0
-    again = start(disk, fast_path, flush)
+    again = start(disk, kind, flush)
     stored = await again.broker.messages("T", 0)
     assert [each.queue_offset for each in stored] == list(range(len(stored)))
     assert len(stored) >= codes(told[0]).count(0)

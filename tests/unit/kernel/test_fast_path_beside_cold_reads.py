@@ -9,7 +9,7 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.frames import FrameSplitter
 from core_broker.store.cold_reads import READ_THREADS
 from tests.support.cold_files import ColdFiles
-from tests.support.two_paths import FAST_PATHS, TURNS, OnePath
+from tests.support.two_paths import PATHS, TURNS, OnePath
 from tests.unit.kernel.test_polls_same_on_all_paths import pulled, sent
 
 #: Cold pulls, more than read threads, so that pulls queue up.
@@ -31,14 +31,14 @@ async def answers(path: OnePath, peer: int) -> dict[int, tuple[int, bytes]]:
     return {each.opaque: (each.code, each.body) for each in frames}
 
 
-@pytest.mark.parametrize("fast_path", FAST_PATHS)
-async def test_fast_paths_go_on_while_all_cold_reads_wait(tmp_path: Path, fast_path: str) -> None:
+@pytest.mark.parametrize("kind", PATHS)
+async def test_fast_paths_go_on_while_all_cold_reads_wait(tmp_path: Path, kind: str) -> None:
     files = ColdFiles()
     settings = {
         "notify_consumer_ids_changed_enable": False,
         "mapped_file_size_commit_log": SEGMENT_BYTES,
     }
-    path = OnePath(tmp_path, (("T", 2),), fast_path=fast_path, files=files, **settings)
+    path = OnePath(tmp_path, (("T", 2),), path=kind, files=files, **settings)
     for _ in (SLOW, FAST):
         path.peer()
     first = path.folder / "commitlog" / f"{0:020d}"
@@ -67,8 +67,8 @@ async def test_fast_paths_go_on_while_all_cold_reads_wait(tmp_path: Path, fast_p
         assert told[number][0] == ResponseCode.SUCCESS
         code, body = told[2_000_000 + number]
         assert (code, b"%d" % (number - 1) in body) == (ResponseCode.SUCCESS, True)
-    assert path.messages_sent == was_sent + FAST_ROUNDS
-    if fast_path == "compiled":
+    if kind == "compiled":
+        assert path.messages_sent == was_sent + FAST_ROUNDS
         assert path.messages_pulled >= was_pulled + FAST_ROUNDS
     assert path.told[SLOW] == b""
     assert path.broker.ctx.store.cold_reads.waiting == COLD_PULLS

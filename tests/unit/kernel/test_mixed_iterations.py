@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from core_broker.fastpath import has_kernel
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import common_case_frame, frame
-from tests.support.stores import message
-from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
+from tests.support.two_paths import OnePath, compare, same
 
-each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
 TOPICS = (("T", 4), ("U", 2))
 PEERS = 3
@@ -119,40 +119,32 @@ def settings(flush: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(3))
-@each_fast_path
-async def test_any_order_over_several_connections(
-    tmp_path: Path, fast_path: str, seed: int, flush: str
-) -> None:
+async def test_any_order_over_several_connections(tmp_path: Path, seed: int, flush: str) -> None:
     """Answers, offsets and files are equal on all paths."""
     kinds: list[Any] = [common_case_frame] * 6 + [slow_path_frame, one_way, batch, pull]
     turns = random_turns(seed, kinds, reads=5, frames_max=6)
-    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush)) > 40
+    assert await compare(tmp_path, turns, TOPICS, **settings(flush)) > 40
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
 @pytest.mark.parametrize("seed", range(4))
-@each_fast_path
 async def test_changes_between_sends_of_one_iteration(
-    tmp_path: Path, fast_path: str, seed: int, flush: str
+    tmp_path: Path, seed: int, flush: str
 ) -> None:
     """A deleted, recreated or changed topic, or a changed setting, is in force from then on."""
     kinds: list[Any] = [common_case_frame] * 10 + [slow_path_frame, batch, *CHANGES]
     turns = random_turns(seed, kinds, reads=6, frames_max=4)
-    await compare(tmp_path, turns, TOPICS, fast_path=fast_path, **settings(flush))
+    await compare(tmp_path, turns, TOPICS, **settings(flush))
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@each_fast_path
-async def test_one_change_in_the_middle_of_a_read(
-    tmp_path: Path, fast_path: str, change: Any
-) -> None:
+async def test_one_change_in_the_middle_of_a_read(tmp_path: Path, change: Any) -> None:
     sends = b"".join(common_case_frame(number) for number in range(8))
     turns = [[(0, sends + change(50) + sends), (1, sends)], [(1, sends), (0, sends)]]
-    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) >= 8
+    assert await compare(tmp_path, turns, TOPICS) >= 8
 
 
-@each_fast_path
-async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast_path: str) -> None:
+async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path) -> None:
     """Removal by the store: kept records are staged before the queues are removed."""
 
     async def play(path: OnePath) -> object:
@@ -164,13 +156,12 @@ async def test_queues_that_are_removed_by_the_broker_itself(tmp_path: Path, fast
         path.hear(peer, common_case_frame(12))
         return await path.settle()
 
-    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 4
+    assert (await same(tmp_path, play, TOPICS)).messages_sent == 4
 
 
-@each_fast_path
-async def test_offsets_follow_the_order_of_arrival(tmp_path: Path, fast_path: str) -> None:
+async def test_offsets_follow_the_order_of_arrival(tmp_path: Path) -> None:
     """Sends of two peers to one queue, alternating between paths, get offsets 0, 1, 2 …."""
-    path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
+    path = OnePath(tmp_path, TOPICS)
     peers = [path.peer(), path.peer()]
     for number in range(20):
         slow_path_fields = {"j": "1"} if number % 3 == 0 else {}
@@ -186,18 +177,4 @@ async def test_offsets_follow_the_order_of_arrival(tmp_path: Path, fast_path: st
     assert offsets == {number: number for number in range(20)}
     stored = await path.broker.messages("T", 0)
     assert [each.body for each in stored] == [b"%d" % number for number in range(20)]
-    await path.close()
-
-
-async def test_a_window_without_a_send_ends_with_the_next_put(tmp_path: Path) -> None:
-    """Fast path in Python: a put after `begin` and before the first send comes first."""
-    path = OnePath(tmp_path, TOPICS, fast_path="python")
-    path.peer()
-    assert path.python is not None
-    assert path.python._taker.is_open(0)
-    path.broker.ctx.store.put(message(0, topic="T"))
-    path.hear(0, common_case_frame(0))
-    await path.settle()
-    assert path.messages_sent == 1
-    assert [each.queue_offset for each in await path.broker.messages("T", 0)] == [0, 1]
     await path.close()

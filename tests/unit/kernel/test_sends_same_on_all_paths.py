@@ -16,10 +16,9 @@ from core_broker.remoting.codes import RequestCode, ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import common_case_frame, frame
-from tests.support.two_paths import FAST_PATHS, OnePath, compare
+from tests.support.two_paths import OnePath, compare
 
-needs_kernel = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
-each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
 TOPICS = (("T", 4), ("Other-Topic", 1), ("%DLQ%g", 1), ("%RETRY%g", 1))
 
@@ -126,7 +125,6 @@ said = st.tuples(
 turns = st.lists(st.lists(said, max_size=4), max_size=4)
 
 
-@each_fast_path
 @settings(deadline=None, max_examples=80)
 @given(
     turns=turns,
@@ -138,16 +136,13 @@ turns = st.lists(st.lists(said, max_size=4), max_size=4)
     ),
 )
 async def test_random_sends(
-    fast_path: str, turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
+    turns: list[list[tuple[int, bytes]]], wishes: dict[str, object]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        await compare(
-            Path(folder), turns, TOPICS, fast_path=fast_path, max_message_size=4096, **wishes
-        )
+        await compare(Path(folder), turns, TOPICS, max_message_size=4096, **wishes)
 
 
-@each_fast_path
-async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
+async def test_frames_cut_anywhere(tmp_path: Path) -> None:
     """However the bytes fall into reads, a fast path takes every message."""
     rng = random.Random(7)
     stream = b"".join(
@@ -158,34 +153,26 @@ async def test_frames_cut_anywhere(tmp_path: Path, fast_path: str) -> None:
         count = rng.randrange(1, 3000)
         turns.append([(0, stream[:count])])
         stream = stream[count:]
-    assert (
-        await compare(
-            tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=1 << 20
-        )
-        == 60
-    )
+    assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=1 << 20) == 60
 
 
-@each_fast_path
-async def test_segments_end_and_files_roll(tmp_path: Path, fast_path: str) -> None:
+async def test_segments_end_and_files_roll(tmp_path: Path) -> None:
     """A send that does not fit into the segment goes to the slow path, which rolls the log."""
     turns = [
         [(0, b"".join(common_case_frame(10 * turn + n, b"x" * 500) for n in range(10)))]
         for turn in range(20)
     ]
-    fast = await compare(tmp_path, turns, TOPICS, fast_path=fast_path)
+    fast = await compare(tmp_path, turns, TOPICS)
     assert 100 < fast < 200
 
 
-@each_fast_path
-async def test_batches_take_a_fast_path(tmp_path: Path, fast_path: str) -> None:
+async def test_batches_take_a_fast_path(tmp_path: Path) -> None:
     batch = [Message("T", b"%d" % n, keys=f"k{n}", tags="A") for n in range(5)]
     body = encode_batch(batch)
     turns = [[(0, common_case_frame(0, body, m="true", i="") + common_case_frame(1))]]
-    assert await compare(tmp_path, turns, TOPICS, fast_path=fast_path) == 6
+    assert await compare(tmp_path, turns, TOPICS) == 6
 
 
-@needs_kernel
 async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
     settings_ = {"mapped_file_size_commit_log": 4 << 20}
     turns = [
@@ -195,19 +182,17 @@ async def test_a_frame_larger_than_the_read_buffer(tmp_path: Path) -> None:
     assert await compare(tmp_path, turns, TOPICS, **settings_) >= 1
 
 
-@each_fast_path
-async def test_a_producer_of_ours_takes_a_fast_path(tmp_path: Path, fast_path: str) -> None:
+async def test_a_producer_of_ours_takes_a_fast_path(tmp_path: Path) -> None:
     from tests.support.broker_requests import send_header
 
     command = RemotingCommand.request(RequestCode.SEND_MESSAGE_V2, send_header("T", "TAGS\x01A"))
     command.opaque = 5
-    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS, fast_path=fast_path) == 1
+    assert await compare(tmp_path, [[(0, command.encode())]], TOPICS) == 1
 
 
-@each_fast_path
-async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path: str) -> None:
+async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
     """Earlier sends are stored and answered; offsets continue without a gap."""
-    path = OnePath(tmp_path, TOPICS, fast_path=fast_path)
+    path = OnePath(tmp_path, TOPICS)
     failing, sending = path.peer(), path.peer()
     path.fail_once_at(1)
     with pytest.raises(MemoryError):
@@ -224,11 +209,8 @@ async def test_a_send_that_fails_leaves_nothing_behind(tmp_path: Path, fast_path
     await path.close()
 
 
-@each_fast_path
 @pytest.mark.parametrize("name", sorted(TIMER_PROPERTIES))
-async def test_timer_messages_are_refused_on_every_path(
-    tmp_path: Path, fast_path: str, name: str
-) -> None:
+async def test_timer_messages_are_refused_on_every_path(tmp_path: Path, name: str) -> None:
     """A single message, a half message and a batch with a timer property store nothing."""
     timer = f"UNIQ_KEY\x01AC\x02{name}\x015000"
     batch = encode_batch([Message("T", b"1"), Message("T", b"2", properties={name: "5000"})])
@@ -239,8 +221,8 @@ async def test_timer_messages_are_refused_on_every_path(
     ]
     longer = common_case_frame(3, i=f"{name}X\x015000")
     turns = [[(0, each)] for each in (*frames, b"".join(frames), longer)]
-    assert await compare(tmp_path / "same", turns, TOPICS, fast_path=fast_path) == 1
-    path = OnePath(tmp_path / "one", TOPICS, fast_path=fast_path)
+    assert await compare(tmp_path / "same", turns, TOPICS) == 1
+    path = OnePath(tmp_path / "one", TOPICS)
     producer = path.peer()
     path.hear(producer, b"".join(frames))
     told = await path.settle()

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from core_broker.fastpath import has_kernel
 from core_broker.remoting.endpoint import Limits
 from core_broker.remoting.frames import FrameSplitter
 from tests.support.send_frames import common_case_frame
-from tests.support.two_paths import FAST_PATHS, OnePath, compare, same
+from tests.support.two_paths import OnePath, compare, same
 
-each_fast_path = pytest.mark.parametrize("fast_path", FAST_PATHS)
+pytestmark = pytest.mark.skipif(not has_kernel(), reason="the kernel is not compiled here")
 
 TOPICS = (("T", 4), ("U", 2))
 LOG_BYTES = 1 << 20
@@ -22,8 +23,7 @@ def sends(count: int, first: int = 0) -> bytes:
     return b"".join(common_case_frame(number) for number in range(first, first + count))
 
 
-@each_fast_path
-async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, fast_path: str) -> None:
+async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path) -> None:
     """Other peers go on; the slow peer's requests wait, and are answered in order afterwards."""
 
     async def play(path: OnePath) -> object:
@@ -44,15 +44,10 @@ async def test_a_peer_that_does_not_read_is_not_read_from(tmp_path: Path, fast_p
         return seen
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES)
-    assert (
-        await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
-    ).messages_sent > 12
+    assert (await same(tmp_path, play, TOPICS, limits=limits)).messages_sent > 12
 
 
-@each_fast_path
-async def test_more_answers_in_one_read_than_the_buffer_limit(
-    tmp_path: Path, fast_path: str
-) -> None:
+async def test_more_answers_in_one_read_than_the_buffer_limit(tmp_path: Path) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(40))
@@ -61,11 +56,10 @@ async def test_more_answers_in_one_read_than_the_buffer_limit(
         return seen
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES)
-    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
+    await same(tmp_path, play, TOPICS, limits=limits)
 
 
-@each_fast_path
-async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str) -> None:
+async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path) -> None:
     """The peer's messages stay stored, although the peer got no answer."""
 
     async def play(path: OnePath) -> object:
@@ -79,14 +73,11 @@ async def test_a_peer_that_never_reads_is_cut_off(tmp_path: Path, fast_path: str
         return told, path.server.counters
 
     limits = Limits(write_high_water_bytes=HIGH_WATER_BYTES, write_bytes_max=HIGH_WATER_BYTES)
-    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits)
+    await same(tmp_path, play, TOPICS, limits=limits)
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-@each_fast_path
-async def test_a_peer_lost_in_the_middle_of_an_iteration(
-    tmp_path: Path, fast_path: str, flush: str
-) -> None:
+async def test_a_peer_lost_in_the_middle_of_an_iteration(tmp_path: Path, flush: str) -> None:
     """Earlier sends of the peer are stored; other peers are answered."""
 
     async def play(path: OnePath) -> object:
@@ -103,12 +94,11 @@ async def test_a_peer_lost_in_the_middle_of_an_iteration(
         path.hear(2, sends(2, 40))
         return told, await path.settle(), len(await path.broker.messages("T", 0))
 
-    fast = await same(tmp_path, play, TOPICS, fast_path=fast_path, flush_disk_type=flush)
+    fast = await same(tmp_path, play, TOPICS, flush_disk_type=flush)
     assert fast.messages_sent == 13
 
 
-@each_fast_path
-async def test_a_peer_is_answered_after_its_end_of_file(tmp_path: Path, fast_path: str) -> None:
+async def test_a_peer_is_answered_after_its_end_of_file(tmp_path: Path) -> None:
     async def play(path: OnePath) -> object:
         path.peer()
         path.hear(0, sends(3))
@@ -118,14 +108,11 @@ async def test_a_peer_is_answered_after_its_end_of_file(tmp_path: Path, fast_pat
         assert [each.opaque for each in FrameSplitter().feed(told[0])] == [0, 1, 2]
         return told
 
-    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 3
+    assert (await same(tmp_path, play, TOPICS)).messages_sent == 3
 
 
 @pytest.mark.parametrize("seed", range(2))
-@each_fast_path
-async def test_frames_of_all_peers_cut_everywhere(
-    tmp_path: Path, fast_path: str, seed: int
-) -> None:
+async def test_frames_of_all_peers_cut_everywhere(tmp_path: Path, seed: int) -> None:
     """Three streams in pieces of any length, interleaved."""
     rng = random.Random(seed)
     streams = []
@@ -145,27 +132,21 @@ async def test_frames_of_all_peers_cut_everywhere(
             turn.append((peer, streams[peer][:count]))
             streams[peer] = streams[peer][count:]
         turns.append(turn)
-    fast = await compare(
-        tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
-    )
+    fast = await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=LOG_BYTES)
     assert fast > 40
 
 
-@each_fast_path
-async def test_every_cut_of_two_frames(tmp_path: Path, fast_path: str) -> None:
+async def test_every_cut_of_two_frames(tmp_path: Path) -> None:
     stream = common_case_frame(0) + common_case_frame(1, j="1")
     turns = []
     for cut in range(0, len(stream) + 1, 5):
         turns += [[(0, stream[:cut])], [(0, stream[cut:])]]
-    fast = await compare(
-        tmp_path, turns, TOPICS, fast_path=fast_path, mapped_file_size_commit_log=LOG_BYTES
-    )
+    fast = await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=LOG_BYTES)
     assert fast >= len(turns) // 2
 
 
 @pytest.mark.parametrize("tail", [b"\0\0\0\1xxxx", b"\xff" * 9, b"GET / HTTP/1.1\r\n\r\n" * 20])
-@each_fast_path
-async def test_bytes_that_are_not_the_protocol(tmp_path: Path, fast_path: str, tail: bytes) -> None:
+async def test_bytes_that_are_not_the_protocol(tmp_path: Path, tail: bytes) -> None:
     """Earlier requests are answered, then the connection is closed."""
 
     async def play(path: OnePath) -> object:
@@ -177,14 +158,11 @@ async def test_bytes_that_are_not_the_protocol(tmp_path: Path, fast_path: str, t
         assert [wire.is_open for wire in path.wires] == [False, True]
         return told, path.server.counters
 
-    assert (await same(tmp_path, play, TOPICS, fast_path=fast_path)).messages_sent == 4
+    assert (await same(tmp_path, play, TOPICS)).messages_sent == 4
 
 
 @pytest.mark.parametrize("flush", ["ASYNC_FLUSH", "SYNC_FLUSH"])
-@each_fast_path
-async def test_more_requests_in_flight_than_one_peer_may_have(
-    tmp_path: Path, fast_path: str, flush: str
-) -> None:
+async def test_more_requests_in_flight_than_one_peer_may_have(tmp_path: Path, flush: str) -> None:
     limits = Limits(in_flight_max=5)
 
     async def play(path: OnePath) -> object:
@@ -195,4 +173,4 @@ async def test_more_requests_in_flight_than_one_peer_may_have(
         path.hear(0, sends(2, 40))
         return await path.settle(), path.server.counters
 
-    await same(tmp_path, play, TOPICS, fast_path=fast_path, limits=limits, flush_disk_type=flush)
+    await same(tmp_path, play, TOPICS, limits=limits, flush_disk_type=flush)

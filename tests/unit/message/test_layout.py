@@ -38,13 +38,6 @@ def test_a_selection_skips_the_other_fields() -> None:
         TABLE.select("port", "size")
 
 
-def test_merged_fields_are_bytes() -> None:
-    merged = TABLE.merge("peer", "host", "port")
-    assert merged.struct.format == ">IH8sq"
-    assert TABLE.merge("rest", "host", "time").struct.format == ">IH16s"
-    assert merged.at("time") == TABLE.at("time")
-
-
 def test_a_numpy_dtype_reads_what_the_struct_wrote() -> None:
     numpy = pytest.importorskip("numpy")
     rows = numpy.frombuffer(TABLE.struct.pack(1, 2, b"host", -3, 4), TABLE.numpy_fields())

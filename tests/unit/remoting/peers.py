@@ -83,7 +83,7 @@ class Loopback:
 
             self.intake = intake = PolledIntake()
             options["iteration_end"] = intake.end(options.get("iteration_end", IterationEnd()))
-            options |= {"intake": intake.intake, "on_stopped": intake.stop}
+            options |= {"intake": intake, "on_stopped": intake.stop}
         server = RemotingServer(dispatch, name="server", **options)
         self._stack.push_async_callback(server.close)
         await server.listen("127.0.0.1", 0)

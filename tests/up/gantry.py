@@ -163,8 +163,10 @@ def why_not_typed() -> str:
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment without the variables that Gantry reads."""
-    foreign = re.compile(r"ROCKETMQ_|GANTRY_|CONSOLE_|DJANGO_|NAMESRV_ADDR$|REDIS_URL$|PORT$")
+    """Return the environment without the variables that Gantry reads, and those of `make test`."""
+    foreign = re.compile(
+        r"ROCKETMQ_|GANTRY_|CONSOLE_|DJANGO_|NAMESRV_ADDR$|REDIS_URL$|PORT$|MAKE|MFLAGS$|ARGS$"
+    )
     return {name: value for name, value in os.environ.items() if not foreign.match(name)}
 
 

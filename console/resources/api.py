@@ -225,7 +225,9 @@ class ResourceOne(EditableOne, KindResource):
             return Response(dry_run_body(name, lines))
         with audited(request, resource.action("delete"), **self.audit_context()) as entry:
             self.check_delete(request)
-            outcomes = self.cluster.do(resource.delete, name, expected_etag=etag, **flags)
+            outcomes = deletion.delete_one(
+                self.cluster, resource, name, expected_etag=etag, **flags
+            )
             entry.outcomes(outcomes)
         return self.changed(name, outcomes)
 

@@ -1,6 +1,7 @@
-"""Bulk deletion of resources: preview and execution."""
+"""Deletion of resources with their labels; bulk deletion: preview and execution."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
@@ -9,9 +10,20 @@ from rest_framework.request import Request
 from console.audit.recording import audited
 from console.gateway import Cluster, GatewayError
 from console.gateway.changes import BrokerOutcome
-from console.resources import bulk
+from console.resources import bulk, labels
 from console.resources.protection import NeedsName, Protected, check_deletable, protected
 from console.resources.resource import Resource
+
+
+def delete_one(
+    cluster: Cluster, resource: Resource, name: str, **given: Any
+) -> Sequence[BrokerOutcome]:
+    """Delete a resource, and its labels unless a broker failed; `given` are keywords of the kind's
+    command."""
+    outcomes = cluster.do(resource.delete, name, **given)
+    if all(each.error is None for each in outcomes):
+        labels.forget(cluster.name, resource.kind, name)
+    return outcomes
 
 
 def preview(cluster: Cluster, resource: Resource, names: Sequence[str]) -> list[bulk.ItemResult]:
@@ -49,7 +61,7 @@ def delete_all(
         check_deletable(cluster.name, resource.kind, name)
         if not confirmed and (clients := _clients(cluster, resource, name)):
             raise NeedsName(_("%d clients are connected.") % clients)
-        return cluster.do(resource.delete, name)
+        return delete_one(cluster, resource, name)
 
     target = ", ".join(dict.fromkeys(names))
     action = resource.action("delete-many")

@@ -1,4 +1,4 @@
-"""Console records of configured resources: deletion protection and change history."""
+"""Console records of configured resources: deletion protection, labels and change history."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -35,6 +35,26 @@ class Protection(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} of {self.cluster}"
+
+
+class LabelSet(models.Model):
+    """The labels of a topic or group: a map of keys and values, never empty."""
+
+    cluster = models.CharField(max_length=NAME_CHARS_MAX)
+    kind = models.CharField(max_length=KIND_CHARS_MAX, choices=Kind.choices)
+    name = models.CharField(max_length=NAME_CHARS_MAX)
+    labels = models.JSONField()
+    changed_ms = models.BigIntegerField()
+    changed_by = models.CharField(max_length=NAME_CHARS_MAX)
+
+    class Meta:
+        app_label = "clusters"
+        constraints = (
+            models.UniqueConstraint(fields=("cluster", "kind", "name"), name="labels_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"labels of {self.kind} {self.name} of {self.cluster}"
 
 
 class Change(models.Model):

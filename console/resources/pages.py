@@ -228,7 +228,9 @@ class DeletePage(OneResourcePage):
         ) as entry:
             check_deletable(cluster, resource.kind, name)
             etag = form.cleaned_data["etag"] or None
-            outcomes = self.cluster.do(resource.delete, name, expected_etag=etag, **flags)
+            outcomes = deletion.delete_one(
+                self.cluster, resource, name, expected_etag=etag, **flags
+            )
             entry.outcomes(outcomes)
         tell_outcomes(request, outcomes, str(resource.texts.deleted) % name)
         return redirect(resource.list_url(cluster))

@@ -17,7 +17,7 @@ from core_broker.mqadmin.session import ExitCode, NotFound, PartialFailure, Sess
 
 STDIN: Final = "-"
 #: Sections that only the console applies.
-CONSOLE_SECTIONS: Final = ("alarms", "masking", "protection")
+CONSOLE_SECTIONS: Final = ("alarms", "labels", "masking", "protection")
 SIGNS: Final = {
     Action.CREATE: "+",
     Action.UPDATE: "~",

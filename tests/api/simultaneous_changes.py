@@ -69,6 +69,7 @@ def kinds() -> Iterator[tuple[Any, ...]]:
     staff = User.objects.create_superuser("staff")
     yield from alarms(staff)
     yield from masks_and_bodies(staff)
+    yield labels()
     yield from roles(staff)
     yield administrators()
 
@@ -189,6 +190,24 @@ def roles(staff: Any) -> Iterator[tuple[Any, ...]]:
             changes.version_of_roles(reader),
         ),
         lambda: ",".join(changes.roles_of(User.objects.get(pk=reader.pk))["roles"]),
+    )
+
+
+def labels() -> tuple[Any, ...]:
+    """Both changes are the first of the object."""
+    from console.resources import labels
+    from console.resources.models import Kind
+
+    def change(value: str) -> None:
+        wanted = {"owner": value}
+        known = labels.version({})
+        labels.change("local", Kind.TOPIC, "orders", "staff", lambda _held: wanted, known)
+
+    return (
+        "labels",
+        labels,
+        change,
+        lambda: labels.labels_of("local", Kind.TOPIC, "orders")["owner"],
     )
 
 

@@ -199,7 +199,7 @@ def outcomes_on(url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 @pytest.mark.parametrize(
     "kind",
     [
-        *("alarm rule", "receiver", "mask", "body rule", "body schema"),
+        *("alarm rule", "receiver", "mask", "body rule", "body schema", "labels"),
         *("role", "roles of a user"),
         "last administrator",
     ],

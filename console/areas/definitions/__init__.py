@@ -1,1 +1,1 @@
-"""Definitions as code: export, compare and apply topics, groups, permissions and protection."""
+"""Definitions as code: export, compare, apply topics, groups, permissions, labels, protection."""

@@ -75,8 +75,9 @@ class DefinitionItemsSerializer(serializers.Serializer[Any]):
 class DefinitionsResource(ClusterResource):
     @extend_schema(responses=DefinitionsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
-        """Topics, groups, permissions without passwords, alarm rules, masking rules and protection
-        as YAML. A part that the account may not read is left out; `notes` names the parts."""
+        """Topics, groups, permissions without passwords, alarm rules, labels, masking rules and
+        protection as YAML. A part that the account may not read is left out; `notes` names the
+        parts."""
         text, notes = export_text(Reader(request.user, cluster))
         return Response({"definitions": text, "notes": list(notes)})
 

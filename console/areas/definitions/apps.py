@@ -16,8 +16,9 @@ class DefinitionsConfig(AreaConfig):
     start = "page"
 
     def ready(self) -> None:
-        from console.areas.definitions import alarms, masking, protection, sections
+        from console.areas.definitions import alarms, labels, masking, protection, sections
 
         sections.register(alarms.KIND.section)
+        sections.register(labels.SECTION)
         sections.register(masking.KIND.section)
         sections.register(protection.SECTION)

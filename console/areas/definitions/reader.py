@@ -3,7 +3,7 @@
     topics, groups     the names that `topics:read` and `groups:read` permit
     users, acls        the names that `acl:read` permits
     alarms, masking    everything or nothing: `alarms:read`, `masking:read`
-    protection         topics and groups, as above
+    labels, protection those of topics and groups, as above
 
 A part that the user may not read is left out of exports, and a document cannot change the part: the
 differences would show what is there.

@@ -60,6 +60,8 @@ TEXTS: Final = (
     gettext_noop("{name} has a map of fields per rule."),
     gettext_noop("receivers is no list of at most {most} names."),
     gettext_noop("This console has no receiver {names}."),
+    gettext_noop("{name} has maps of labels by name under {kinds}."),
+    gettext_noop("{kind} of {name} is no map of names with labels."),
     gettext_noop("{name} has lists of names under {kinds}."),
     gettext_noop("{kind} of {name} is no list of names."),
 )

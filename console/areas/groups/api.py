@@ -27,6 +27,8 @@ from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.gateway.groups.progress import group_offsets, with_owners
 from console.resources.api import ResourceList, ResourceOne
+from console.resources.labels import labels_of, with_labels
+from console.resources.models import Kind
 
 SHOW = OpenApiParameter(
     "show",
@@ -61,9 +63,10 @@ class GroupList(ResourceList):
         numbers, lines = listing.numbered(self.cluster, rows, query.ordered_by, show)
         part = cut(params, listing.COLUMNS, listing.passing(lines, show))
         numbers.fill(part.rows)
+        items = with_labels(cluster, Kind.GROUP, serializers.lines_body(part.rows))
         return Response(
             {
-                "items": serializers.lines_body(part.rows),
+                "items": items,
                 "total": part.total,
                 "left_out": numbers.left_out,
                 "next_cursor": part.next_cursor,
@@ -99,6 +102,7 @@ class GroupOne(ResourceOne):
         ]
         body = {
             "name": group,
+            "labels": labels_of(cluster, Kind.GROUP, group),
             "progress": serializers.ProgressSerializer(progress).data if progress else None,
             "configs": configs,
             "queues": serializers.GroupQueueSerializer(held, many=True).data,

@@ -5,6 +5,7 @@ from django.urls import path
 from console.areas.groups import api
 from console.areas.groups.resource import GROUP
 from console.resources.api import api_urls
+from console.resources.labels_api import label_urls
 
 urlpatterns = [
     path("groups", api.GroupList.as_view(), name="api-groups"),
@@ -16,4 +17,5 @@ urlpatterns = [
         name="api-group-client",
     ),
     *api_urls(GROUP),
+    *label_urls(GROUP),
 ]

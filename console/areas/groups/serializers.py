@@ -11,6 +11,7 @@ from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.areas.groups.forms import RETRIES_MAX, RETRY_QUEUES_MAX
 from console.areas.groups.listing import GroupLine
 from console.gateway.groups.changes import FIELDS, GroupSettings
+from console.resources.labels_api import StoredLabelsField
 from core_broker.errors import ClientError
 from core_broker.message.topics import GROUP_BYTES_MAX, validate_group
 
@@ -83,6 +84,7 @@ class GroupLineSerializer(GroupRowSerializer):
     """A list entry. `numbers` is null when the group was deleted during the request."""
 
     numbers = GroupNumbersSerializer(allow_null=True)
+    labels = StoredLabelsField()
 
 
 def lines_body(lines: Sequence[GroupLine]) -> list[dict[str, Any]]:
@@ -161,6 +163,7 @@ class GroupSerializer(AnsweredSerializer):
     """A group. The `ETag` header identifies the settings; send the value in `If-Match`."""
 
     name = serializers.CharField()
+    labels = StoredLabelsField()
     progress = ProgressSerializer(allow_null=True)
     configs = GroupConfigSerializer(many=True)
     queues = GroupQueueSerializer(many=True)

@@ -31,6 +31,8 @@ from console.gateway.topics.listing import TopicDetail, TopicRow, topic_detail, 
 from console.gateway.topics.metrics import TopicMetrics, topic_metrics
 from console.resources import bulk
 from console.resources.api import BulkUpdate, ResourceList, ResourceOne
+from console.resources.labels import labels_of, with_labels
+from console.resources.models import Kind
 
 TYPE = OpenApiParameter("type", OpenApiTypes.STR, enum=list(listing.KINDS))
 
@@ -57,7 +59,7 @@ class TopicList(ResourceList):
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         part = cut(params, listing.COLUMNS, lines)
         numbers.fill(part.rows)
-        items = lines_body(part.rows)
+        items = with_labels(cluster, Kind.TOPIC, lines_body(part.rows))
         body = {"items": items, "total": part.total, "next_cursor": part.next_cursor}
         told = told_with(numbers.as_answer(answer.failures))
         return Response({**body, "left_out": numbers.left_out, **told})
@@ -76,7 +78,9 @@ class TopicOne(ResourceOne):
         answer = self.cluster.ask(topic_detail, topic)
         numbers = self.cluster.ask(topic_metrics, topic)
         etag = etag_of(answer.value.configs)
-        return Response(topic_body(answer, numbers), headers={"ETag": f'"{etag}"'})
+        labels = labels_of(cluster, Kind.TOPIC, topic)
+        body = {**topic_body(answer, numbers), "labels": labels}
+        return Response(body, headers={"ETag": f'"{etag}"'})
 
 
 class TopicsPatchSerializer(bulk.NamesSerializer, TopicPatchSerializer):

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from console.api.serializers import AnsweredSerializer, BodySerializer
 from console.areas.topics.listing import KINDS, TopicLine
 from console.gateway.topics.changes import QUEUES_MAX, TopicSettings
+from console.resources.labels_api import StoredLabelsField
 from core_broker.errors import ClientError
 from core_broker.message.topics import validate_topic
 
@@ -62,6 +63,7 @@ class TopicLineSerializer(TopicRowSerializer):
     """A list entry. `numbers` is null when the topic was deleted during the request."""
 
     numbers = TopicNumbersSerializer(allow_null=True)
+    labels = StoredLabelsField()
 
 
 def lines_body(lines: Sequence[TopicLine]) -> list[dict[str, Any]]:
@@ -115,6 +117,7 @@ class TopicSerializer(AnsweredSerializer, TopicRowSerializer):
     """A topic. The `ETag` header identifies the configuration; send the value in `If-Match`."""
 
     numbers = TopicNumbersSerializer()
+    labels = StoredLabelsField()
     configs = TopicConfigSerializer(many=True)
     queues = TopicQueueSerializer(many=True)
 

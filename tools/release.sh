@@ -8,7 +8,7 @@
 #
 # Each wheel is installed with all extras into an empty environment of its Python; there the README's message is sent,
 # with nothing but the environment on the PATH. The versions in all files must be equal. `make lint test` is not part of
-# it. DIRTY=1 admits uncommitted changes.
+# it. DIRTY=1 admits uncommitted changes, PARTIAL=1 a Python without a wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

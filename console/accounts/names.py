@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from console.frame.characters import is_visible
 from console.gateway import Unusable
 
 #: Scripts that are written together, by the first word of the letters' Unicode names.
@@ -97,8 +98,7 @@ def _is_usable(character: str) -> bool:
     """True for signs that the validator admits in ASCII, and for visible letters."""
     if character.isascii() or character in OF_BOTH:
         return True
-    is_letter = unicodedata.category(character) in {"Lu", "Ll", "Lt", "Lo"}
-    return is_letter and "FILLER" not in unicodedata.name(character, "FILLER")
+    return unicodedata.category(character) in {"Lu", "Ll", "Lt", "Lo"} and is_visible(character)
 
 
 def _check_scripts(name: str) -> None:
@@ -125,7 +125,7 @@ def _script(letter: str) -> str:
 def _described(character: str) -> str:
     """A character as text that also names an invisible one: “a” (U+0061 LATIN SMALL LETTER A)."""
     known = unicodedata.name(character, "")
-    visible = f"“{character}” " if character.isprintable() and "FILLER" not in known else ""
+    visible = f"“{character}” " if is_visible(character) else ""
     return f"{visible}(U+{ord(character):04X} {known})"
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from console.frame.characters import is_visible
 from console.frame.versions import locked, version_of
 from console.gateway import NotAllowedNow, now_ms
 from console.gateway.changes import FieldChange, check_unchanged
@@ -26,11 +27,6 @@ LABELS_MAX: Final = 16
 LABELED_MAX: Final = 50_000
 KEY_SHOWN_CHARS: Final = 60
 _KEY: Final = re.compile(KEY_PATTERN)
-#: Characters that `str.isprintable` accepts and a reader does not see: fillers, blanks, selectors.
-_UNSEEN: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    "\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
-)
 GONE: Final = _("Somebody deleted the labels meanwhile.")
 
 Labels = dict[str, str]
@@ -63,7 +59,7 @@ def checked(labels: Mapping[Any, Any]) -> Labels:
 def _is_value(value: Any) -> bool:
     if not isinstance(value, str) or not 0 < len(value) <= VALUE_CHARS_MAX:
         return False
-    return value.isprintable() and value == value.strip() and not _UNSEEN.search(value)
+    return is_visible(value) and value == value.strip()
 
 
 def labels_of(cluster: str, kind: Kind, name: str) -> Labels:

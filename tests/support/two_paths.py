@@ -24,7 +24,7 @@ from tests.support.broker_harness import BrokerHarness
 if TYPE_CHECKING:  # needs the kernel
     from core_broker.fastpath.sends import FastSends
 
-#: Turns of the loop after which nothing is on its way any more.
+#: Iterations of the event loop after which no answer is under way.
 TURNS = 8
 #: The paths that this machine has; "slow" is the slow path alone.
 PATHS = ["compiled", "slow"] if has_kernel() else ["slow"]
@@ -241,11 +241,11 @@ class OnePath:
         }
 
 
-#: What peers say, by their numbers.
+#: Bytes that peers send, by the number of the peer.
 Said = Sequence[tuple[int, bytes]]
-#: What happens to a broker beside what it hears.
+#: A change of a broker that no peer requests.
 Deed = Callable[[OnePath], None]
-#: All that happens to a broker; returns what is to be compared.
+#: A whole test on one path; returns the values to compare with the other path.
 Play = Callable[[OnePath], Awaitable[object]]
 
 

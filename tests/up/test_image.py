@@ -142,7 +142,7 @@ class Container:
         return self.wait()
 
     def kill(self) -> None:
-        """End the container, also one that ends by itself meanwhile."""
+        """Kill the container; a container that has ended is no error."""
         if self._process.poll() is None:
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process(self._process.pid).children():
@@ -217,7 +217,7 @@ def test_the_image_has_no_tools_of_the_build(image: Image) -> None:
 
 
 def test_servers_are_healthy_and_stop(image: Image) -> None:
-    """Each server alone with its default ports, without any setting."""
+    """Each server runs alone, with default ports and default settings."""
     setup = Container(image, command_with("prepare"), image.volume("console"))
     words = ("namesrv", "core_broker", *(["controller"] if EVERY else []))
     servers = [Container(image, command_with(word), image.volume(word)) for word in words]

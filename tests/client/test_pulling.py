@@ -16,8 +16,9 @@ from core_broker.client import (
     PullConsumer,
     PullStatus,
 )
-from core_broker.errors import ClientError
+from core_broker.errors import ClientError, RequestRefused
 from core_broker.message.topics import retry_topic
+from core_broker.remoting.codes import ResponseCode
 from tests.client.receiving import ClusterAddrs
 from tests.support.eventually import eventually
 
@@ -253,7 +254,13 @@ async def test_what_a_pull_consumer_gives_back_is_on_the_retry_topic(
         assert await consumer.send_back(message, delay_level=1)
 
         async def again() -> bool:
-            (retry, *_) = await consumer.queues(retry_topic(group))
+            try:
+                (retry, *_) = await consumer.queues(retry_topic(group))
+            except RequestRefused as refused:
+                # A broker answers before it has registered the new topic.
+                if refused.code != ResponseCode.TOPIC_NOT_EXIST:
+                    raise
+                return False
             return bool((await consumer.pull(retry, 0)).messages)
 
         await eventually(again, timeout_s=90)

@@ -207,6 +207,19 @@ def test_nothing_but_the_data_folder_and_tmp_is_writable(image: Image) -> None:
     assert json.loads(container.printed()) == [1, 10001, ["/var/lib/gantry", "/tmp"]]
 
 
+def test_worker_and_console_have_their_clients_of_redis_and_postgresql(image: Image) -> None:
+    """A worker loads its transport at the start, and not with its modules."""
+    program = (
+        "import channels_redis.core, psycopg\n"
+        "from console.celery import app\n"
+        "print(type(app.connection_for_write().transport).__module__)"
+    )
+    redis = {"REDIS_URL": "redis://127.0.0.1:1/0"}
+    container = Container(image, ["python", "-c", program], image.volume("clients"), **redis)
+    assert container.wait() == 0, container.printed()
+    assert container.printed().split() == ["kombu.transport.redis"]
+
+
 def test_the_image_has_no_tools_of_the_build(image: Image) -> None:
     packages = {"Cython", "setuptools", "pip"}
     library = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -232,16 +245,19 @@ def test_servers_are_healthy_and_stop(image: Image) -> None:
 
 @pytest.mark.skipif(not EVERY, reason="IMAGE_CHECKS=all starts every program")
 def test_everything_runs_in_one_container(image: Image) -> None:
-    everything = Container(image, command_with("up"), image.volume("everything"))
+    volume = image.volume("everything")
+    everything = Container(image, command_with("up"), volume)
     wait_for(partial(has_printed, everything, "Gantry is ready"), lambda: [everything.log])
     assert everything.is_healthy()
     done = everything.execute(["mqadmin", "clusterList", "-n", "127.0.0.1:9876"])
     assert "broker-a" in done.stdout, done.stderr
-    found = re.search(r"valkey +127\.0\.0\.1:(\d+)", everything.printed())
-    assert found, everything.printed()
-    redis = f"redis://127.0.0.1:{found[1]}/0"
+    # A further worker and scheduler, with the database and the queue of the others.
+    [conf] = volume.rglob("valkey.conf")
+    settings = dict(line.split(maxsplit=1) for line in conf.read_text().splitlines() if " " in line)
+    port, password = settings["port"], settings["requirepass"]
+    redis = f"redis://:{password}@127.0.0.1:{port}/0"
     jobs = [
-        Container(image, command_with(word), image.volume(word), everything, REDIS_URL=redis)
+        Container(image, command_with(word), volume, everything, REDIS_URL=redis)
         for word in ("worker", "beat")
     ]
     for job, line in zip(jobs, (" ready.", "beat: Starting"), strict=True):

@@ -34,10 +34,9 @@ CONTAINERFILE = (ROOT / "deploy" / "image" / "Containerfile").read_text(encoding
 DEADLINE_S = 300.0
 #: Commands in the head of the file, as `#     command    description`.
 COMMANDS = [
-    shlex.split(command)
+    shlex.split(re.split(r"\s{2,}", line)[0])
     for line in re.findall(r"^#     (\S.*)$", CONTAINERFILE, re.M)
     if not line.startswith("podman ")
-    for command in re.split(r"\s{2,}", line)[0].split(";")
 ]
 
 #: A word of each command that a test starts.

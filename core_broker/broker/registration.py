@@ -8,7 +8,6 @@ BrokerController.registerBrokerAll.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 
 import msgspec
@@ -47,8 +46,11 @@ from core_broker.state.topics import TopicTable
 
 #: RocketMQ clips registerNameServerPeriod to these bounds.
 PERIOD_MS_MIN, PERIOD_MS_MAX = 10_000, 60_000
-#: Maximum wait of a topic change for the name servers before its response, seconds.
+#: Maximum wait of a topic change for all name servers before its response, seconds.
 CHANGE_WAIT_S = 1.0
+#: Further wait while no name server has answered, seconds: clients wait 3 s for the response, and
+#: more for the commands of mqadmin. RocketMQ's broker waits up to 24 s.
+FIRST_WAIT_S = 1.5
 #: Timeout of the unregistration at one name server.
 UNREGISTER_TIMEOUT_MS = 1_000
 #: The setting to look at when a name server with access control refuses the broker.
@@ -97,7 +99,7 @@ class Registration:
         self._is_stopping = False
 
     async def start(self, broker_addr: str) -> None:
-        """Start the registration and wait up to CHANGE_WAIT_S for the first responses.
+        """Start the registration and wait for the first responses, as topics_changed does.
 
         Unreachable name servers do not fail the start.
         """
@@ -119,7 +121,11 @@ class Registration:
             link.change(changed)
 
     def topics_changed(self, topics: Iterable[TopicConfig]) -> "asyncio.Future[None]":
-        """Register changed topics; the future is done after every name server or CHANGE_WAIT_S."""
+        """Register changed topics; the future is done after every name server or CHANGE_WAIT_S.
+
+        While no name server has answered by then, the future waits for the first one, up to
+        FIRST_WAIT_S: whoever creates a topic may ask for its route at once.
+        """
         self.announce(topics)
         tried = [link.tried() for link in self._links.values()]
         return asyncio.ensure_future(_settled(tried))
@@ -309,6 +315,6 @@ def _restricted(topic: TopicConfig, broker_permission: int) -> TopicConfig:
 
 
 async def _settled(tried: list["asyncio.Future[None]"]) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(CHANGE_WAIT_S):
-            await asyncio.gather(*tried)
+    if tried:
+        await asyncio.wait(tried, timeout=CHANGE_WAIT_S)
+        await asyncio.wait(tried, timeout=FIRST_WAIT_S, return_when=asyncio.FIRST_COMPLETED)

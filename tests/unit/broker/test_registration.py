@@ -1,5 +1,6 @@
 """broker/registration.py and namesrv_link.py: registration at start, change, restart and stop."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core_broker.auth.signature import SigningKey
+from core_broker.broker import registration
 from core_broker.remoting.bodies import (
     QueryAssignmentResponseBody,
     TopicRouteData,
@@ -66,6 +68,26 @@ async def test_new_topics_are_registered_at_once(
     assert made.queue_datas[0].read_queue_nums == 2
     await client.send("Auto")
     await eventually(lambda: route(names, "Auto"))
+
+
+async def test_a_created_topic_is_answered_after_a_slow_name_server_knows_it(
+    start_broker: MakeBroker, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[int] = []
+    async with ScriptedPeer() as names:
+        broker = await start_broker(namesrv_addr=names.addr)
+        monkeypatch.setattr(registration, "CHANGE_WAIT_S", 0)
+        monkeypatch.setattr(registration, "FIRST_WAIT_S", 60)
+        names.script(RequestCode.REGISTER_BROKER, [lambda it: waiting.append(it.opaque)])
+        creation = asyncio.create_task(connect(broker.addr).request(17, creating("Made")))
+        await eventually(lambda: waiting)
+        await asyncio.wait([creation], timeout=0.05)
+        assert not creation.done()
+        answer = RemotingCommand.response()
+        answer.opaque = waiting[0]
+        names.connections[-1].send(answer)
+        assert (await creation).code == 0
+        await broker.stop()
 
 
 async def test_a_broker_registers_again_after_a_restart_of_the_name_server(

@@ -4,9 +4,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
-from core_broker.client import ClientHook, ConsumerSettings, ConsumeStatus, PushConsumer
+from core_broker.client import (
+    AdminClient,
+    ClientHook,
+    ConsumerSettings,
+    ConsumeStatus,
+    PushConsumer,
+)
+from core_broker.errors import RequestRefused
 from core_broker.message.model import MessageExt
-from core_broker.remoting.bodies import ConsumeFromWhere, MessageModel
+from core_broker.message.topics import dlq_topic
+from core_broker.remoting.bodies import ConsumeFromWhere, ConsumeQueueData, MessageModel
+from tests.support.eventually import eventually
 
 
 class ClusterAddrs(Protocol):
@@ -60,3 +69,22 @@ class Receiver:
 
     async def __aexit__(self, *_: object) -> None:
         await self.consumer.stop()
+
+
+async def dead_letter_of(cluster: ClusterAddrs, admin: AdminClient, group: str) -> MessageExt:
+    """Wait for the only dead letter of a group.
+
+    A broker creates the topic, and registers it, before it stores the message.
+    """
+
+    async def letters() -> list[ConsumeQueueData]:
+        try:
+            topic = dlq_topic(group)
+            return (await admin.consume_queue(cluster.broker_addr, topic, 0, 0, 10)).queue_data
+        except RequestRefused as refused:
+            if "is not exist" not in str(refused):
+                raise
+            return []
+
+    (letter,) = await eventually(letters, timeout_s=90)
+    return await admin.view_message(cluster.broker_addr, letter.physic_offset)

@@ -18,8 +18,7 @@ from core_broker.client import (
     Producer,
     PushConsumer,
 )
-from core_broker.message.topics import dlq_topic
-from tests.client.receiving import ClusterAddrs
+from tests.client.receiving import ClusterAddrs, dead_letter_of
 from tests.support.eventually import eventually
 
 NewTopic = Callable[..., Awaitable[str]]
@@ -109,13 +108,7 @@ async def test_a_failing_message_holds_up_its_queue_and_then_is_a_dead_letter(
     log.fails = lambda message: message.body == b"1"
     await send(quick_cluster, topic, 1, 3)
 
-    async def dead() -> bool:
-        return dlq_topic(group) in await admin.topic_list()
-
     async with log.member(quick_cluster, group, topic, "only"):
         await eventually(lambda: log.bodies[0] == [b"0", b"1", b"1", b"1", b"2"], timeout_s=90)
-        await eventually(dead, timeout_s=90)
-    letters = await admin.consume_queue(quick_cluster.broker_addr, dlq_topic(group), 0, 0, 10)
-    (letter,) = letters.queue_data
-    dead_letter = await admin.view_message(quick_cluster.broker_addr, letter.physic_offset)
-    assert dead_letter.body == b"1"
+        letter = await dead_letter_of(quick_cluster, admin, group)
+    assert letter.body == b"1"

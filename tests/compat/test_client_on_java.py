@@ -121,7 +121,7 @@ def test_the_client_does_there_what_it_does_here(version: str, tmp_path: Path) -
     settings = {
         "message_delay_level": SHORT_DELAYS,
         "enable_property_filter": "true",
-        "transaction_time_out": "500",
+        "transaction_time_out": "3000",
         "transaction_check_interval": "500",
         # RocketMQ 5 batches op messages for up to 3 s, and checks the ended transactions meanwhile.
         "transaction_op_batch_interval": "50",

@@ -75,15 +75,20 @@ async def run_attack(cluster: Cluster, attack: Attack) -> Outcome:
     )
 
 
-async def exchange(addr: str, frames: list[bytes], source: str = "") -> Counter[int]:
-    """Send frames on a connection from the address `source`; return the answers' codes."""
+async def exchange(
+    addr: str, frames: list[bytes], source: str = "", answers_s: float = ANSWERS_S
+) -> Counter[int]:
+    """Send frames on a connection from the address `source`; return the answers' codes.
+
+    Missing answers are waited for `answers_s`.
+    """
     loop = asyncio.get_running_loop()
     answers: Counter[int] = Counter()
     received = bytearray()
     with await _connected(addr, source) as peer:
         sending = asyncio.create_task(_send_all(peer, frames))
         with suppress(TimeoutError, ConnectionError):
-            async with asyncio.timeout(ANSWERS_S):
+            async with asyncio.timeout(answers_s):
                 while sum(answers.values()) < len(frames):
                     data = await loop.sock_recv(peer, 1 << 20)
                     if not data:

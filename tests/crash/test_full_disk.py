@@ -139,7 +139,7 @@ async def test_reliability_08_full_disk(
         assert (await send_one(addr, "Unwanted")).code == 0
         load = Load(addr, history, random.Random(8), body_bytes=BODY_BYTES)
         sending = asyncio.create_task(load.run())
-        await eventually(lambda: full(load), 60)
+        await eventually(lambda: full(load), 150)
         assert load.refusals[ResponseCode.SERVICE_NOT_AVAILABLE].startswith(REMARK)
         acknowledged = load.count
         assert acknowledged > 100
@@ -174,7 +174,7 @@ async def test_reliability_08_kill_and_start_on_a_full_disk(
         sending = asyncio.create_task(load.run())
         await load.acknowledged(300)
         fill(ballast)
-        await eventually(lambda: full(load), 60)
+        await eventually(lambda: full(load), 150)
         load.stop()
         await sending
         cluster.kill_broker()

@@ -27,6 +27,7 @@ from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode as Code
 from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
+from core_broker.remoting.headers import CreateTopicRequestHeader
 from tests.crash.drill import beside_canary, exchange, holds, varz
 from tests.support.canary import TIMEOUT_MS, missing
 from tests.support.cluster import PATIENT, Cluster
@@ -45,6 +46,8 @@ pytestmark = pytest.mark.crash
 
 SENDS = int(os.environ.get("SENDS", "400"))
 CONNECTIONS_PER_KIND = 2
+#: Maximum time for the answers to a flood; every send has one.
+FLOOD_S = 120.0
 #: The hostile senders' address: refusals and waits are counted by address.
 THERE = "127.0.0.8"
 #: Floods until the hostile senders, and not the machine, held the loop.
@@ -70,7 +73,7 @@ async def as_root(cluster: Cluster) -> AsyncIterator[RemotingClient]:
         await client.close()
 
 
-async def create_users(cluster: Cluster) -> None:
+async def create_topic_and_users(cluster: Cluster) -> None:
     async with as_root(cluster) as root:
 
         async def ask(code: Code, fields: dict[str, str], body: UserInfo | AclInfo) -> None:
@@ -78,6 +81,21 @@ async def create_users(cluster: Cluster) -> None:
             answer = await root.invoke(cluster.broker_addr, command, TIMEOUT_MS)
             assert answer.code == ResponseCode.SUCCESS, answer.remark
 
+        # Sends to a topic that is not yet on the disk wait; more than TASKS_MAX are refused.
+        topic = CreateTopicRequestHeader(
+            topic=TOPIC,
+            default_topic="TBW102",
+            read_queue_nums=1,
+            write_queue_nums=1,
+            perm=6,
+            topic_filter_type="SINGLE_TAG",
+        )
+        created = await root.invoke(
+            cluster.broker_addr,
+            RemotingCommand.request(Code.UPDATE_AND_CREATE_TOPIC, topic),
+            TIMEOUT_MS,
+        )
+        assert created.code == ResponseCode.SUCCESS, created.remark
         for user in USERS:
             info = UserInfo(username=user.access_key, password=user.secret_key)
             await ask(Code.AUTH_CREATE_USER, {"username": user.access_key}, info)
@@ -103,7 +121,8 @@ async def flood(cluster: Cluster, senders: Iterable[HostileSender]) -> list[Coun
     """The codes of the answers of each connection; all connections send at the same time."""
     many = chain.from_iterable([each] * CONNECTIONS_PER_KIND for each in senders)
     frames = [each.frames(number, SENDS) for number, each in enumerate(many)]
-    return await asyncio.gather(*(exchange(cluster.broker_addr, each, THERE) for each in frames))
+    addr = cluster.broker_addr
+    return await asyncio.gather(*(exchange(addr, each, THERE, FLOOD_S) for each in frames))
 
 
 async def grown_holds(
@@ -161,7 +180,7 @@ async def test_hostile_senders_are_refused_and_slow_nobody(tmp_path: Path) -> No
     hostile = list(HOSTILE.values())
     valid = [HostileSender(CANARY, "")] * len(hostile)
     with secured_cluster(tmp_path, **SETTINGS) as cluster:
-        await create_users(cluster)
+        await create_topic_and_users(cluster)
         begin_s = time.monotonic()
         async with beside_canary(cluster, CANARY) as messages:
             usual, answers = await grown_holds(cluster, valid)

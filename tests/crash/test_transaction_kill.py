@@ -153,7 +153,7 @@ async def test_kills_between_and_within_transactions(tmp_path: Path, flush: str)
         cluster.restart_broker()
         third = Transactor(cluster.broker_addr)
         await third.beat()
-        await eventually(lambda: all_settled(third), timeout_s=30)
+        await eventually(lambda: all_settled(third), timeout_s=90)
         await third.close()
         found = await delivered(cluster.broker_addr)
     assert not first.asked

@@ -62,6 +62,9 @@ class Canary:
     def kill(self) -> None:
         """End the canary without its messages."""
         kill_program(self._process)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 def worst_ms(messages: list[Sent], begin_s: float, end_s: float) -> float:

@@ -14,7 +14,7 @@ from pytest_django import Settings
 from console.accounts.hashing import HASHES_MAX, HASHES_WAITING_MAX
 from console.gateway import Busy
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 REFUSED = 10
 FORM = {"username": "staff", "password": "staff-password"}
 

@@ -194,7 +194,7 @@ def test_metrics_of_roles_and_elections(call: Api, trio: ReplicaSet) -> None:
 
 def metrics_of(program: Program) -> dict[str, dict[str, float]]:
     """Return values by metric and by the label `role`, without labels that all metrics have."""
-    with urlopen(f"http://127.0.0.1:{program.port(SIDE_PORT)}/metrics", timeout=30) as answer:
+    with urlopen(f"http://127.0.0.1:{program.port(SIDE_PORT)}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     found: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(text):

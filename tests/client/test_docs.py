@@ -23,7 +23,7 @@ PROGRAM = re.compile(r"## (?P<title>[^\n]+)(?:(?!\n## ).)*?```python\n(?P<code>.
 PROGRAMS = {
     found["title"]: (found["code"], found["output"]) for found in PROGRAM.finditer(PAGE.read_text())
 }
-TIMEOUT_S = 60
+TIMEOUT_S = 180
 
 
 def test_no_program_is_passed_over() -> None:

@@ -160,7 +160,7 @@ def test_transactions_and_requests(quick_cluster: ClusterAddrs, topic: str, grou
     ):
         result = producer.send_in_transaction(Message(topic, b"half"), 7)
         assert result.local_state is LocalTransactionState.COMMIT_MESSAGE
-        assert producer.request(Message(topic, b"question"), timeout_ms=20_000).body == b"answer"
+        assert producer.request(Message(topic, b"question"), timeout_ms=60_000).body == b"answer"
     assert threading.current_thread() not in threads
 
 
@@ -265,7 +265,7 @@ def run(program: str, cluster: ClusterAddrs, topic: str, group: str, home: Path)
         env={"HOME": str(home), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -125,10 +125,10 @@ async def test_a_request_and_its_reply(
         async with consumer, Producer(group, namesrv) as asking:
             replies = await asyncio.gather(
                 *(
-                    asking.request(Message(topic, b"%d" % number), timeout_ms=20_000)
+                    asking.request(Message(topic, b"%d" % number), timeout_ms=60_000)
                     for number in range(10)
                 ),
-                asking.request(Message(topic, b"x" * 9_000), timeout_ms=20_000),
+                asking.request(Message(topic, b"x" * 9_000), timeout_ms=60_000),
             )
     assert [reply.body for reply in replies[:10]] == [b"re: %d" % number for number in range(10)]
     assert replies[10].body == b"re: " + b"x" * 9_000

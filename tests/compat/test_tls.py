@@ -257,7 +257,7 @@ def mqadmin(options: dict[str, str], *arguments: str) -> str:
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     return done.stdout + done.stderr

@@ -12,7 +12,7 @@ from tests.spark.test_facts import HOUR, START_MS, consumed, events_of, rows_of,
 from trace.codec import Recall, TraceRecord
 from trace.lake import HOUR_MS
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_new_events_change_the_facts_of_their_messages_only() -> None:

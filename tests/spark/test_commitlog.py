@@ -219,7 +219,7 @@ def test_the_documents_name_every_option_and_column() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_store_folder_as_a_frame(spark: SparkSession, store: Path) -> None:
     spark.dataSource.register(CommitLogDataSource)
     reader = spark.read.format("commitlog").option("path", str(store))

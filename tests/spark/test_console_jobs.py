@@ -25,7 +25,7 @@ from tests.support.cluster import Cluster
 from trace.codec import Pub, decode_trace
 from trace.lake import HOUR_MS, Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.django_db]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.django_db]
 
 MESSAGES = 60
 

@@ -31,7 +31,7 @@ from trace.latency import bucket_of
 from trace.tables import EVENTS, TABLES
 from trace.timeline import Outcome, build_timeline
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 HOUR = 489_000
 START_MS = HOUR * HOUR_MS

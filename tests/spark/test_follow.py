@@ -21,7 +21,7 @@ from trace.attempts import RETRY_TIMES_MAX_DEFAULT
 from trace.codec import SubAfter, SubBefore, encode_trace
 from trace.lake import MINUTE, Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 TOPIC = "followed-limits"
 GROUP = "CG-followed"

@@ -26,7 +26,7 @@ from tests.support.cluster import Cluster
 from trace.codec import decode_trace
 from trace.lake import DATASETS, EVENTS, HOUR_MS, MINUTE, Lake, LakeError, Snapshot
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 SEED = 20261105
 PROCESS_DEADLINE_S = 90.0

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from spark_jobs.spark.session import MEMORY_SETTINGS
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_java_and_workers_have_the_memory_settings(spark: SparkSession) -> None:

@@ -18,7 +18,7 @@ from spark_jobs.sources.rocketmq import RocketMQDataSource
 from tests.spark.traffic import new_topic, pull_all, send
 from tests.support.cluster import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

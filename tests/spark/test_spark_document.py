@@ -17,11 +17,11 @@ from spark_jobs.sources.rocketmq import RocketMQDataSource
 from tests.spark.traffic import new_topic, pull_all, send
 from tests.support.cluster import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(500)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 MESSAGES, ROWS_PER_BATCH = 1200, 60
-WAIT_SECONDS_MAX = 150.0
+WAIT_SECONDS_MAX = 300.0
 SESSION, READ, TO_PARQUET, FROM_PARQUET, WRITE, COPY, STORE_FOLDER = range(7)
 
 

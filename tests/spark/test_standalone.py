@@ -20,7 +20,7 @@ from benchmarks.trace_truth import make_world
 from benchmarks.trace_world import LIMITS
 from spark_jobs.spark.java import java_for_spark
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = 2_000

@@ -23,7 +23,7 @@ from tests.support.tls_cluster import make_topic, tls_cluster
 from trace.hooks import TraceHook
 from trace.subscriptions import Found
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_rows_are_written_and_read_with_tls(spark: SparkSession, tmp_path: Path) -> None:

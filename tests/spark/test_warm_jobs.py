@@ -21,10 +21,10 @@ from tests.support.cluster import Cluster
 from tests.support.processes import command_line
 from trace.lake import HOUR_MS, Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(400), pytest.mark.django_db]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.django_db]
 
 MESSAGES = 40
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 class Traffic:

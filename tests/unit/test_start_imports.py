@@ -13,7 +13,7 @@ from pathlib import Path
 
 from core_broker.config import property_text
 
-DEADLINE_S = 60
+DEADLINE_S = 180
 #: Module, with the modules below it → who needs it.
 HEAVY = {
     "click": "options apart from -c and -n",

@@ -90,7 +90,7 @@ def test_sigterm_ends_a_starting_scheduler(home: Path) -> None:
         env={**clean_environment(), "GANTRY_HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "beat: Starting" in ended.stderr

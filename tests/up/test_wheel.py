@@ -19,7 +19,7 @@ from tools.release_check import readme_program
 PACKAGES = ("console", "core_broker", "gantry", "namesrv", "spark_jobs", "trace")
 CONTENTS = (".py", ".html", ".mo")
 PROGRAMS = ("gantry", "mqadmin", "mqbroker", "mqcontroller", "mqnamesrv", "mqstore")
-TIMEOUT_S = 60
+TIMEOUT_S = 240
 NEWEST = "3.13"
 BUILD_TIMEOUT_S = 600
 

@@ -67,7 +67,7 @@ class Broker:
 
     def varz(self) -> dict[str, Any]:
         url = f"http://127.0.0.1:{self.cluster.http_ports['broker']}/varz"
-        with urllib.request.urlopen(url, timeout=30) as page:
+        with urllib.request.urlopen(url, timeout=60) as page:
             varz: dict[str, Any] = json.load(page)
             return varz
 
@@ -182,7 +182,7 @@ def served_certificate(broker: Broker) -> str:
     """The base64 lines of the broker's certificate for a new connection."""
     host, _, port = broker.addr.rpartition(":")
     with (
-        socket.create_connection((host, int(port)), timeout=30) as plain,
+        socket.create_connection((host, int(port)), timeout=60) as plain,
         broker.tls.context().wrap_socket(plain, server_hostname=host) as encrypted,
     ):
         der = encrypted.getpeercert(binary_form=True)
@@ -201,7 +201,7 @@ async def test_half_open_handshakes_lock_nobody_out(broker: Broker) -> None:
     peers: list[socket.socket] = []
     try:
         for number in range(HELLOS):
-            peer = socket.create_connection((host, int(port)), timeout=30)
+            peer = socket.create_connection((host, int(port)), timeout=60)
             peers.append(peer)
             peer.send(HELLO if number % 2 else HELLO[:1])
             if number % 100 == 0:

@@ -80,7 +80,7 @@ async def test_reliability_09_a_failed_sync_is_final(
     assert (await bodies(client))[:5] == [b"before %d" % number for number in range(5)]
     assert "flushing" in broker.readiness.report()["store"]
     assert "flushing" in (await runtime_info(client))["gantryReadOnlyReason"]
-    await eventually(lambda: permission_of(names, "T"), 10)
+    await eventually(lambda: permission_of(names, "T"))
     await broker.stop()
 
     broker = await start_broker(**settings)

@@ -19,7 +19,7 @@ def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         env=environment | {"HOME": str(folder)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

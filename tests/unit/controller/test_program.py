@@ -18,7 +18,7 @@ from tests.support.cluster import Program, free_broker_port
 from tests.support.controllers import ControllerClient, ScriptedBroker
 from tests.support.eventually import eventually
 
-DEADLINE_S = 60
+DEADLINE_S = 180
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from console.services.jobs import process as process_module
 from console.services.jobs.process import JobProcess, clean_environment
 from console.services.jobs.reports import Done, Progress, Report
 
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 
 
 @pytest.fixture

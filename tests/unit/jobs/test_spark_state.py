@@ -8,7 +8,7 @@ import pytest
 from console.services.jobs import spark
 from console.services.jobs.spark import KEPT_S, Availability
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 def test_pages_show_the_last_check_and_renew_it_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from redis import RedisError
 
 from console.services.jobs.workers import KEPT_MS, TOLD_MS, WorkerAnswer, WorkerPing
 
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 class Workers:

@@ -10,7 +10,7 @@ import psutil
 from console.launcher.service import Service
 from console.launcher.supervisor import RestartPolicy, Supervisor
 
-DEADLINE_S = 20.0
+DEADLINE_S = 90.0
 POLL_S = 0.02
 AT_ONCE = RestartPolicy(restarts_max=2, delay_first_s=0.01, delay_max_s=0.01)
 

@@ -77,7 +77,7 @@ def test_a_shell_gets_the_variables(home: Path) -> None:
     access.write_client_files("127.0.0.1:9876")
     script = f'. "$1"; {sys.executable} -c "import json, os; print(json.dumps(dict(os.environ)))"'
     command = ["/bin/sh", "-c", script, "sh", str(access.client_env_file)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=180).stdout
     found = json.loads(output)
     wanted = {"NAMESRV_ADDR": "127.0.0.1:9876", **access.client_env()}
     assert {name: found.get(name) for name in wanted} == wanted

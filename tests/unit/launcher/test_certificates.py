@@ -30,7 +30,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def openssl(*arguments: str) -> str:
     command = ["openssl", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=180).stdout
 
 
 def test_clients_that_trust_the_authority_accept_the_server(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_a_closed_output_pipe_is_no_failure(root: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "core_broker.mqstore", "dump", str(root), *OPTIONS]
-    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=180)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
 

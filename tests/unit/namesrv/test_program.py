@@ -17,7 +17,7 @@ ENVIRONMENT = {
     for name, value in os.environ.items()
     if name != "NAMESRV_ADDR" and not name.startswith("ROCKETMQ_")
 }
-DEADLINE_S = 30
+DEADLINE_S = 90
 
 Start = Callable[..., "subprocess.Popen[str]"]
 

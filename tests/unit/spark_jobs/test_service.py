@@ -21,7 +21,7 @@ from spark_jobs import service_socket
 from spark_jobs.service import CONNECTIONS_MAX, REQUEST_BYTES_MAX
 
 ROOT = Path(__file__).resolve().parents[3]
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 NOWHERE = "127.0.0.1:1"
 
 

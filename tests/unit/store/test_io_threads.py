@@ -19,7 +19,7 @@ async def test_jobs_run_in_order_off_the_loop_and_report_on_it() -> None:
     executor.submit(lambda: seen.append(threading.get_ident() != here), seen.append)
     executor.submit(fail, lambda error: seen.append(str(error)))
     executor.submit(lambda: None, lambda _: finished.set())
-    await asyncio.wait_for(finished.wait(), 10)
+    await asyncio.wait_for(finished.wait(), 60)
     executor.close()
     assert seen == [True, None, "broken"]
 

@@ -312,7 +312,7 @@ async def test_on_a_real_loop_with_real_threads(tmp_path: Path) -> None:
             await asyncio.sleep(0)
     store.write_staged()
     for _ in range(200):
-        assert await asyncio.wait_for(flushed.get(), 20)
+        assert await asyncio.wait_for(flushed.get(), 60)
     store.close()
     again = MessageStore(config)
     again.load()

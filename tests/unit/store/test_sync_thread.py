@@ -13,7 +13,7 @@ from core_broker.store import sync_thread
 from core_broker.store.files import DiskFile, DiskFiles, SyncFailed
 from core_broker.store.io_threads import IoThread
 
-WITHIN_S = 20
+WITHIN_S = 60
 #: Real syncs, unlike in the other store tests.
 fdatasync = os.fdatasync
 

@@ -52,7 +52,7 @@ async def test_stop_waits_for_the_current_batch() -> None:
     hook._flushes.start()
     for number in range(CALLS):
         hook._put([sent(number)])
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await producer.under_way.wait()
         stopping = asyncio.create_task(hook.stop())
         await asyncio.sleep(0)

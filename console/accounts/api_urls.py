@@ -15,6 +15,11 @@ urlpatterns = [
     path(
         "users/<str:username>/password", users_api.UserPassword.as_view(), name="api-user-password"
     ),
+    path(
+        "users/<str:username>/second-factor",
+        users_api.UserSecondFactor.as_view(),
+        name="api-user-second-factor",
+    ),
     path("users/<str:username>/tokens", users_api.UserTokenList.as_view(), name="api-user-tokens"),
     path(
         "users/<str:username>/tokens/<str:key>",

@@ -15,6 +15,7 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
+from console.accounts import second_factor
 from console.accounts.custom_roles import (
     BEYOND_SHOWN_MAX,
     Caller,
@@ -128,6 +129,35 @@ def set_active(by: Caller, user: User, active: bool) -> None:
         _check_an_administrator_is_left()
     if not active:
         end(SignIn.objects.filter(user=user))
+
+
+def delete_user(by: Caller, user: User) -> None:
+    """Delete an account with its sessions, tokens, second factor and saved views.
+
+    Audit rows keep the name; jobs and notes of dead letters lose the author. An account of a
+    provider or a directory is created again at the person's next sign-in.
+
+    Raises NotAllowedNow for the caller's own account and for the last administrator.
+    """
+    check_not_above(by, user)
+    if user.pk == by.pk:
+        raise NotAllowedNow(
+            _("An account cannot delete itself."),
+            hint=_("Another administrator can delete the account."),
+        )
+    with transaction.atomic():
+        _lock_administrators()
+        end(SignIn.objects.filter(user=user))
+        user.delete()
+        _check_an_administrator_is_left()
+
+
+def reset_second_factor(by: Caller, user: User) -> None:
+    """Remove the second factor of an account; raises NotFound for an account without one."""
+    check_not_above(by, user)
+    if not second_factor.has_second_factor(user):
+        raise NotFound(_("The account has no second factor."))
+    second_factor.switch_off(user)
 
 
 def reset_password(by: Caller, user: User) -> str:

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
 from knox.models import AuthToken
 
+from console.accounts.models import ExternalIdentity
 from console.frame.confirmations import Confirmation
 
 
@@ -68,9 +69,33 @@ def _of_disabling(user: User) -> Confirmation:
     )
 
 
+def _of_deletion(user: User) -> Confirmation:
+    lines = [
+        _(
+            "All sessions end, all API tokens are revoked, and the roles, the second factor and "
+            "the saved views of the account are lost. A deleted account cannot be restored."
+        ),
+        _("The audit list keeps the entries of the account under its name."),
+    ]
+    if ExternalIdentity.objects.filter(user=user).exists():
+        lines.append(
+            _(
+                "The account belongs to a provider of sign-ins or a directory: the next sign-in of "
+                "the person creates a new account. Disable the account instead to block sign-in."
+            )
+        )
+    return Confirmation(
+        question=_("Delete the account “%(name)s”?") % {"name": user.get_username()},
+        button=_("Delete"),
+        name="delete",
+        consequences=tuple(lines),
+    )
+
+
 #: Questions by the value of the parameter `ask`, on the page of an account.
 OF_USER: Final[dict[str, Callable[[User], Confirmation]]] = {
     "password": _of_password,
     "second-factor": _of_second_factor,
     "off": _of_disabling,
+    "delete": _of_deletion,
 }

@@ -114,6 +114,7 @@ class UserPage(Page):
             "second-factor": self.reset_second_factor,
             "end": self.end_session,
             "revoke": self.revoke,
+            "delete": self.delete,
         }
         pressed = next((name for name in acts if name in request.POST), None)
         if pressed is None:
@@ -152,9 +153,16 @@ class UserPage(Page):
 
     def reset_second_factor(self, request: HttpRequest, user: User) -> None:
         with audited(request, "user.second-factor.reset", target=user.get_username()):
-            check_not_above(request.user, user)
-            second_factor.switch_off(user)
+            changes.reset_second_factor(request.user, user)
         messages.success(request, _("The second factor is off."))
+
+    def delete(self, request: HttpRequest, user: User) -> HttpResponseBase:
+        name = user.get_username()
+        before = {**changes.roles_of(user), "is_active": user.is_active}
+        with audited(request, "user.delete", target=name, before=before):
+            changes.delete_user(request.user, user)
+        messages.success(request, _("The account “%(name)s” is deleted.") % {"name": name})
+        return redirect("accounts:users")
 
     def end_session(self, request: HttpRequest, user: User) -> None:
         number = request.POST["end"]

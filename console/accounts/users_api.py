@@ -1,4 +1,4 @@
-"""REST resources of accounts, for administrators: list, create, enable, password, tokens."""
+"""REST resources of accounts, for administrators: accounts, passwords, second factors, tokens."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from console.accounts import changes
 from console.accounts.custom_roles import check_not_above
 from console.accounts.forms import USERNAME_CHARS_MAX
-from console.accounts.models import ExternalIdentity
+from console.accounts.models import ExternalIdentity, SecondFactor
 from console.accounts.tokens_api import TokenListSerializer, TokenSerializer, rights_of
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut, list_parameters
@@ -34,6 +34,7 @@ class UserSerializer(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.CharField(), help_text="Further roles.")
     is_active = serializers.BooleanField()
     is_external = serializers.BooleanField(help_text="Of a provider of sign-ins or a directory.")
+    has_second_factor = serializers.BooleanField()
     tokens = serializers.IntegerField(help_text="Number of unexpired API tokens.")
     created_ms = serializers.IntegerField()
     last_sign_in_ms = serializers.IntegerField(allow_null=True)
@@ -81,6 +82,7 @@ class UserRow:
             "roles": sorted(each.name for each in user.profile.roles.all()),
             "is_active": user.is_active,
             "is_external": user.is_external,
+            "has_second_factor": user.has_second_factor,
             "tokens": user.tokens,
             "created_ms": int(user.date_joined.timestamp() * 1000),
             "last_sign_in_ms": None if sign_in is None else int(sign_in.timestamp() * 1000),
@@ -104,6 +106,9 @@ def rows(**chosen: Any) -> list[UserRow]:
         .annotate(
             tokens=Count("auth_token_set", filter=alive, distinct=True),
             is_external=Exists(ExternalIdentity.objects.filter(user=OuterRef("pk"))),
+            has_second_factor=Exists(
+                SecondFactor.objects.filter(user=OuterRef("pk"), is_confirmed=True)
+            ),
         )
     )
     return [UserRow(each.get_username(), each) for each in found]
@@ -137,7 +142,7 @@ class UserList(IdempotentWrites, DeclaredParameters):
 
 @needs(Need.ADMIN)
 class UserOne(IdempotentWrites, DeclaredParameters):
-    actions = {"patch": "user.update"}
+    actions = {"patch": "user.update", "delete": "user.delete"}
 
     @extend_schema(responses=UserSerializer)
     def get(self, request: Request, username: str) -> Response:
@@ -154,6 +159,31 @@ class UserOne(IdempotentWrites, DeclaredParameters):
         with audited(request, action, target=user.get_username()):
             changes.set_active(request.user, user, active)
         return Response(rows(pk=user.pk)[0].body)
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, username: str) -> Response:
+        """Delete an account with its sessions, tokens, second factor and saved views.
+
+        409 for the caller's own account and the last administrator. Audit rows keep the name.
+        """
+        user = changes.user_named(username)
+        before = {**changes.roles_of(user), "is_active": user.is_active}
+        with audited(request, "user.delete", target=user.get_username(), before=before):
+            changes.delete_user(request.user, user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+@needs(Need.ADMIN)
+class UserSecondFactor(IdempotentWrites, DeclaredParameters):
+    actions = {"delete": "user.second-factor.reset"}
+
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, username: str) -> Response:
+        """Reset the second factor; the password alone is enough until the next enrolment."""
+        user = changes.user_named(username)
+        with audited(request, "user.second-factor.reset", target=user.get_username()):
+            changes.reset_second_factor(request.user, user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 @needs(Need.ADMIN)

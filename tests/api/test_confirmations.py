@@ -121,7 +121,11 @@ def test_accounts(staff: User, operator: User) -> None:
     before = User.objects.get(pk=operator.pk).password
     press(page, f"{url}?ask=password")
     assert User.objects.get(pk=operator.pk).password != before
+    assert 'href="?ask=delete"' not in html(page, f"{USERS}{staff.pk}/")
+    asked(page, f"{url}?ask=delete", "Delete the account “operator”?", "cannot be restored")
     assert 'id="confirmation"' not in html(page, f"{url}?ask=nothing")
+    press(page, f"{url}?ask=delete")
+    assert not User.objects.filter(pk=operator.pk).exists()
 
 
 def test_roles(staff: User, reader: User) -> None:

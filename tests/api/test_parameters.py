@@ -26,6 +26,7 @@ WITHOUT_DRY_RUN = {
     "/api/v1/users/{username}",
     "/api/v1/users/{username}/password",
     "/api/v1/users/{username}/roles",
+    "/api/v1/users/{username}/second-factor",
     "/api/v1/users/{username}/tokens/{key}",
     "alarms/{number}/acknowledgement",
     "alarm-receivers",

@@ -8,9 +8,11 @@ from django.test import Client
 from knox.models import AuthToken
 
 from console.accounts.changes import issue_token
+from console.accounts.models import CustomRole, SecondFactor
 from console.audit.models import AuditRow
 from console.frame.access import Role
 from console.frame.permissions import read_permissions
+from tests.api.conftest import browser
 
 pytestmark = pytest.mark.must_beat(28)
 USERS, TOKENS = "/api/v1/users", "/api/v1/tokens"
@@ -62,6 +64,7 @@ def test_an_account_is_created_listed_disabled_and_gets_a_new_password(admin: Ca
     assert (one["role"], one["is_active"], one["is_external"], one["tokens"]) == (
         "operator", True, False, 0,
     )  # fmt: skip
+    assert one["has_second_factor"] is False
     fresh = admin("post", f"{USERS}/ann/password").json()["password"]
     ann = User.objects.get(username="ann")
     assert ann.check_password(fresh)
@@ -110,6 +113,46 @@ def test_the_last_administrator_stays(admin: Caller) -> None:
     assert admin("patch", f"{USERS}/staff", {"is_active": False}).status_code == 409
     assert admin("get", f"{USERS}/staff").json()["is_active"]
     assert admin("get", f"{USERS}/nobody").status_code == 404
+
+
+def test_an_account_is_deleted_with_all_that_signs_in(admin: Caller, operator: User) -> None:
+    theirs, session = Caller(operator, Role.VIEWER), browser(operator)
+    assert (theirs("get", TOKENS).status_code, session.get("/topics/").status_code) != (401, 302)
+    audited = AuditRow.objects.filter(username="operator").count()
+    assert admin("delete", f"{USERS}/operator").status_code == 204
+    assert theirs("get", TOKENS).status_code == 401
+    assert "/login/" in session.get("/accounts/tokens/").headers["Location"]
+    assert not User.objects.filter(username="operator").exists()
+    assert AuditRow.objects.filter(username="operator").count() == audited
+    row = AuditRow.objects.get(action="user.delete")
+    assert (row.target, row.result) == ("operator", "done")
+    assert row.before == {"role": "operator", "roles": [], "is_active": True}
+    for method in ("get", "delete"):
+        assert admin(method, f"{USERS}/operator").status_code == 404
+    assert admin("post", USERS, {"username": "operator"}).status_code == 201
+
+
+def test_nobody_deletes_the_own_account_nor_the_last_administrator(
+    admin: Caller, staff: User, operator: User
+) -> None:
+    own = admin("delete", f"{USERS}/staff")
+    assert (own.status_code, "delete itself" in own.json()["detail"]) == (409, True)
+    assert User.objects.filter(pk=staff.pk).exists()
+    keeper = CustomRole.objects.create(name="keeper", permissions=["users:admin"])
+    operator.profile.roles.add(keeper)
+    above = Caller(operator, Role.NONE, 30, "users:admin")("delete", f"{USERS}/staff")
+    assert above.status_code in {403, 409}
+    assert User.objects.filter(pk=staff.pk).exists()
+
+
+def test_the_second_factor_of_an_account_is_reset(admin: Caller, operator: User) -> None:
+    path = f"{USERS}/operator/second-factor"
+    assert admin("delete", path).status_code == 404
+    SecondFactor.objects.create(user=operator, encrypted="x", is_confirmed=True)
+    assert admin("get", f"{USERS}/operator").json()["has_second_factor"] is True
+    assert admin("delete", path).status_code == 204
+    assert admin("get", f"{USERS}/operator").json()["has_second_factor"] is False
+    assert AuditRow.objects.filter(action="user.second-factor.reset", result="done").exists()
 
 
 def test_a_token_is_created_listed_and_revoked(admin: Caller, staff: User) -> None:

@@ -50,9 +50,13 @@ cdef class Poller:
     cdef int _epoll
     cdef epoll_event _events[EVENTS_MAX]
     cdef int _count
+    # End of the rounds of a call, in s of the monotonic clock, and bytes of the round so far.
+    cdef double _end
+    cdef int64_t _round_bytes
     # Connections by descriptor, None where the poller reads none.
     cdef list _protocols
     cdef uint32_t _last_registration
     cdef int _poll(self) except -1
     cdef FastProtocol _protocol_of(self, uint64_t ready)
+    cdef int _read_each(self) except -1
     cdef int _read(self, FastProtocol protocol) except -1

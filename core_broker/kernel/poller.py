@@ -5,7 +5,9 @@
 The event loop watches the descriptor of the epoll instance like that of a single connection, and
 calls `run` while connections are readable. A call runs rounds: one read per readable connection,
 without Python code between the reads, then the end of the iteration, which writes to the log and
-sends the answers. Peers that work on their next requests meanwhile are in the next round.
+sends the answers. After the reads of a round with several connections the poller polls again: more
+requests in one iteration share its end. Peers that work on their next requests meanwhile are in the
+next round.
 
 epoll is level-triggered: bytes that a read leaves are reported again, behind the bytes of the other
 connections. So a connection with ever more bytes delays the other connections by one read.
@@ -35,6 +37,10 @@ from cython.cimports.posix.unistd import close
 
 #: Time after which no further round begins, and the event loop runs its other callbacks, s.
 ROUNDS_S_MAX = cython.declare(cython.double, 0.002)
+#: Minimum connections of a poll for another poll in the same round.
+POLL_AGAIN_MIN = cython.declare(cython.int, 4)
+#: Bytes of a round behind which the round has no further poll.
+ROUND_BYTES_MAX = cython.declare(int64_t, 256 * 1024)
 #: Bits of a descriptor in the data of an event; the registration is in the upper half.
 DESCRIPTOR_BITS = cython.declare(cython.int, 32)
 LOWER_HALF = cython.declare(uint64_t, 0xFFFFFFFF)
@@ -106,15 +112,30 @@ class Poller:
 
     def run(self) -> None:
         """Run rounds until no connection is readable, or ROUNDS_S_MAX is over."""
-        end: cython.double = monotonic_s() + ROUNDS_S_MAX
+        self._end = monotonic_s() + ROUNDS_S_MAX
         while self._poll() > 0:
             self.rounds += 1
             self._iteration.run(self.read_ready)
-            if monotonic_s() >= end:
+            if monotonic_s() >= self._end:
                 return
 
     def read_ready(self) -> None:
-        """Read once from each readable connection of the round."""
+        """Read from the connections of the round, and from those that are readable by then.
+
+        At most ROUND_BYTES_MAX and the bytes of one more poll, so that the messages of a round fit
+        into the memory of the store; no further poll once the time of `run` is over.
+        """
+        self._round_bytes = 0
+        while True:
+            self._read_each()
+            if self._count < POLL_AGAIN_MIN or self._round_bytes >= ROUND_BYTES_MAX:
+                return
+            if monotonic_s() >= self._end:
+                return
+            self._count = epoll_wait(self._epoll, self._events, EVENTS_MAX, 0)
+
+    def _read_each(self):
+        """Read once from each connection of the last poll."""
         protocol: FastProtocol
         i: cython.int
         for i in range(self._count):
@@ -129,6 +150,7 @@ class Poller:
                 self._owner.failed(protocol, error)
                 if not isinstance(error, Exception):
                     raise
+        return 0
 
     def _poll(self):
         """Find the readable connections, without waiting."""
@@ -153,6 +175,7 @@ class Poller:
         )
         self.reads += 1
         if count > 0:
+            self._round_bytes += count
             protocol.received(count)
         elif count == 0:
             self.remove(protocol)

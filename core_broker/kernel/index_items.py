@@ -8,7 +8,6 @@ import cython
 from cython.cimports.core_broker.kernel.octets import put32, put64
 from cython.cimports.core_broker.kernel.prefetch import prefetch
 from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
-from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t
 
 
@@ -19,7 +18,6 @@ def add_items(
     begin_timestamp: int64_t,
     tail: bytearray,
     changed_blocks: bytearray,
-    before_flush: dict | None,
 ) -> int:
     """Enter entries from item `number` on; return the number of newly used slots."""
     count: cython.Py_ssize_t = entries.shape[0] // ENTRY_NUMBERS
@@ -46,8 +44,6 @@ def add_items(
         key_hash = cython.cast(int32_t, entries[ENTRY_NUMBERS * i])
         slot = coming[i % AHEAD_MAX] if i >= AHEAD else key_hash % slot_count
         block = slot // SLOTS_PER_BLOCK
-        if before_flush is not None and block not in before_flush:
-            before_flush[block] = _block_bytes(slots, block)
         previous = slots[slot]
         slots[slot] = number
         changed[block] = 1
@@ -62,13 +58,3 @@ def add_items(
         at += ITEM_BYTES
         number += 1
     return used
-
-
-@cython.cfunc
-def _block_bytes(slots: cython.int[::1], block: cython.int) -> bytes:
-    """Copy one block of slots."""
-    first: cython.Py_ssize_t = cython.cast(cython.Py_ssize_t, block) * SLOTS_PER_BLOCK
-    count: cython.Py_ssize_t = min(slots.shape[0] - first, SLOTS_PER_BLOCK)
-    return PyBytes_FromStringAndSize(
-        cython.cast(cython.p_char, cython.address(slots[first])), count * SLOT_BYTES
-    )

@@ -2,12 +2,13 @@
 
 Every `flushIntervalConsumeQueue` the queue files with enough new units are synced. Every
 `flushConsumeQueueThoroughInterval`, and after LOG_BYTES_MAX of new log at the latest, all queue
-files, the key index and the index of DLedger entries are synced: a thorough flush. Of the key index
-the slots are left out when the interval is not over. The checkpoints
+files, the key index and the index of DLedger entries are synced: a thorough flush. The checkpoints
 then advance to the state at the start of the flush. The order is commit log, queues and indexes,
 checkpoints, so that a checkpoint never covers unsynced data. A store may have tens of thousands of
 queues, so each tick writes the units of a few queues; units that arrive meanwhile are flushed
-early, which is harmless. Compatible with RocketMQ's FlushConsumeQueueService.
+early, which is harmless. Changed slots of the key index are written in SLOT_SHARES shares per
+`flushConsumeQueueThoroughInterval`, without a sync: neither memory nor disk then has to take the
+whole table, 20 MB, at once. Compatible with RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
@@ -35,6 +36,8 @@ from core_broker.store.layout import StoreParts, StorePaths
 
 #: Maximum new log between two checkpoints, bytes; bounds the log that a restart reads again.
 LOG_BYTES_MAX = 64 * 1024 * 1024
+#: Parts in which the slots of the key index are written.
+SLOT_SHARES = 32
 #: Limits of one slice: queues written, and queues visited.
 WRITES_PER_SLICE = 100
 QUEUES_PER_SLICE = 5_000
@@ -51,7 +54,6 @@ class _Collection:
     last_record: int
     store_timestamp: int
     queues: Sequence[ConsumeQueue]
-    with_slots: bool
     done: int = 0
     ranges: QueueRanges = field(default_factory=dict)
 
@@ -93,8 +95,6 @@ class Checkpointer:
         self._last_slots_ms = 0
         self._last_offset = 0
         self._is_requested = False
-        #: True after a thorough flush without the slots of the index.
-        self._has_old_slots = False
 
     def request(self) -> None:
         """Advance the checkpoints with the next tick, so that a restart cannot undo a removal."""
@@ -109,27 +109,51 @@ class Checkpointer:
         if self._collecting is not None:
             self._go_on(self._collecting)
             return
-        config = self._settings()
-        if self._is_running or now_ms - self._last_pass_ms < config.flush_interval_consume_queue:
+        if self._is_running:
             return
-        self._last_pass_ms = now_ms
+        config = self._settings()
+        if now_ms - self._last_pass_ms >= config.flush_interval_consume_queue:
+            self._last_pass_ms = now_ms
+            self._start_pass(now_ms, store_timestamp, config)
+        share_ms = config.flush_consume_queue_thorough_interval // SLOT_SHARES
+        if not self._is_busy and now_ms - self._last_slots_ms >= share_ms:
+            self._last_slots_ms = now_ms
+            self._start_share()
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._is_running or self._collecting is not None
+
+    def _start_pass(self, now_ms: int, store_timestamp: int, config: BrokerConfig) -> None:
         interval_ms = config.flush_consume_queue_thorough_interval
         is_thorough = (
             now_ms - self._last_thorough_ms >= interval_ms
             or self._log.written - self._last_offset >= LOG_BYTES_MAX
         )
-        with_slots = self._is_requested or now_ms - self._last_slots_ms >= interval_ms
         is_new = self._log.written > self._last_offset
-        if self._is_requested or (is_thorough and is_new) or (with_slots and self._has_old_slots):
+        if self._is_requested or (is_thorough and is_new):
             self._last_thorough_ms = now_ms
-            if with_slots:
-                self._last_slots_ms = now_ms
             self._is_requested = False
-            self._collecting = self._begin(store_timestamp, with_slots=with_slots)
+            self._collecting = self._begin(store_timestamp)
             self._go_on(self._collecting)
         else:
             least = config.flush_consume_queue_least_pages * PAGE_BYTES
             self._start_partial(self._queues.take_dirty(max(least, 1)))
+
+    def _start_share(self) -> None:
+        """Write the next changed slots of the index, if any."""
+        share = self._index.take_slot_share(SLOT_SHARES)
+        if share is None:
+            return
+        self._is_running = True
+
+        def done(error: Exception | None) -> None:
+            self._is_running = False
+            self._index.share_written(share, is_done=error is None)
+            if error is not None:
+                self._report(error)
+
+        self._executor.submit(share.run, done)
 
     def _start_partial(self, paths: dict[Path, int]) -> None:
         if not paths:
@@ -162,8 +186,6 @@ class Checkpointer:
             else:
                 done(OSError("the commit log was not flushed in time"))
 
-        # A failure here repeats in `_run`; `_run` reports the failure.
-        self._executor.submit(lambda: _prepare(taken.index), lambda error: None)
         # Queues and index may contain messages newer than the start of the flush.
         self._flusher.wait(self._log.written, when_flushed)
 
@@ -172,9 +194,9 @@ class Checkpointer:
 
         For start and stop, without traffic and with the log flushed. Raises OSError.
         """
-        collection = self._begin(store_timestamp, with_slots=True)
+        collection = self._begin(store_timestamp)
         self._collect(collection, sys.maxsize, sys.maxsize)
-        taken = self._take(collection)
+        taken = self._take(collection, with_slots=True)
         try:
             self._run(taken)
         except OSError as error:
@@ -195,7 +217,7 @@ class Checkpointer:
             self.request()
             health.set_lag(str(error))
 
-    def _begin(self, store_timestamp: int, *, with_slots: bool) -> _Collection:
+    def _begin(self, store_timestamp: int) -> _Collection:
         log = self._log
         return _Collection(
             log.written,
@@ -203,7 +225,6 @@ class Checkpointer:
             log.last_record,
             store_timestamp,
             list(self._queues),
-            with_slots,
         )
 
     def _collect(self, collection: _Collection, writes: int, queues: int) -> bool:
@@ -218,9 +239,8 @@ class Checkpointer:
             collection.done += 1
         return collection.done == len(collection.queues)
 
-    def _take(self, collection: _Collection) -> _Pass:
-        index = self._index.take_flushes(with_slots=collection.with_slots)
-        self._has_old_slots = bool(index) and not collection.with_slots
+    def _take(self, collection: _Collection, *, with_slots: bool = False) -> _Pass:
+        index = self._index.take_flushes(with_slots=with_slots)
         stored_at, entries = collection.store_timestamp, self._log.entries
         return _Pass(
             self._queues.take_dirty(),
@@ -257,7 +277,6 @@ class Checkpointer:
         if error is None:
             self._last_offset = taken.dispatch.offset_physical
         else:
-            self._has_old_slots = bool(taken.index)
             self._queues.mark_dirty(taken.queue_paths)
             if self._log.entries is not None:
                 self._log.entries.mark_dirty(taken.entry_paths)
@@ -269,11 +288,6 @@ class Checkpointer:
             self._flusher.fail(reason)
         else:
             log.error("The checkpoint is not advanced: %s", reason)
-
-
-def _prepare(flushes: Iterable[IndexFlush]) -> None:
-    for each in flushes:
-        each.prepare()
 
 
 def sync_files(files: Files, paths: Iterable[Path]) -> None:

@@ -1,15 +1,16 @@
 """An index file: finds messages by key through a hash table with chains (index_layout.py).
 
-The slots of the newest file are kept in memory, since new keys change slots all over the table; a
-flush writes the changed blocks. Items are appended in blocks. Older files are read from disk.
+The slots of the newest file are kept in memory, since new keys change slots all over the table.
+Changed blocks of slots are written a share at a time. Items are appended in blocks. Older files are
+read from disk.
 """
 
 import mmap
 import sys
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain, islice
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
@@ -27,16 +28,16 @@ except ImportError:
 
 #: Size of the items in memory that triggers a write, bytes.
 TAIL_BYTES_MAX = 3200 * ITEM.size
-#: Maximum number of changed blocks of slots per write. Without the kernel, byte-swapping holds the
-#: GIL, so the blocks of one write are few.
-BLOCKS_PER_WRITE = 64 if swap_into is None else 1024
+#: Maximum number of changed blocks of slots per write; bounds the memory of the copy. Without the
+#: kernel, byte-swapping holds the GIL, so the blocks of one write are fewer.
+BLOCKS_PER_WRITE = 64 if swap_into is None else 256
 _CHUNK_ITEMS = 3200
 #: Blocks of slots in the file's byte order, each run with the number of its first block.
 SlotCopies = list[tuple[int, memoryview]]
 
 
 class IndexFile:
-    """One index file. Event loop only, except `copied_slots` and `write_slots`."""
+    """One index file. Event loop only, except `write_blocks` and `write_slots`."""
 
     def __init__(self, path: Path, file: File, layout: IndexLayout) -> None:
         self.path = path
@@ -54,8 +55,8 @@ class IndexFile:
         self._slots: memoryview | None = None
         #: 1 for each changed block of slots.
         self._changed_blocks = bytearray(-(-self.slot_count // SLOTS_PER_BLOCK))
-        #: During a flush: the old content of blocks that changed since the flush was taken.
-        self._before_flush: dict[int, bytes] | None = None
+        #: The first block of the next share.
+        self._next_block = 0
         self._tail = bytearray()
         self._tail_from = 1
 
@@ -119,7 +120,6 @@ class IndexFile:
             self.begin_timestamp,
             self._tail,
             self._changed_blocks,
-            self._before_flush,
         )
         self.end_physical, self.end_timestamp = chosen[-2], chosen[-1]
         count = len(chosen) // ENTRY_NUMBERS
@@ -140,17 +140,28 @@ class IndexFile:
             self._tail.clear()
             self._tail_from = self.next_item
 
-    def take_changed_blocks(self) -> list[int]:
-        """Return the changed blocks of slots and mark the blocks as written; begins a flush."""
-        changed = self._changed_blocks
-        blocks = [block for block, is_changed in enumerate(changed) if is_changed]
-        self._changed_blocks = bytearray(len(changed))
-        self._before_flush = {}
-        return blocks
+    @property
+    def has_changed_blocks(self) -> bool:
+        """Slots in memory differ from the file."""
+        return 1 in self._changed_blocks
 
-    def end_flush(self) -> None:
-        """End the flush, after success or failure."""
-        self._before_flush = None
+    @property
+    def block_count(self) -> int:
+        """Number of blocks of slots."""
+        return len(self._changed_blocks)
+
+    def take_changed_blocks(self, count_max: int | None = None) -> list[int]:
+        """Return changed blocks of slots, in order, and mark the blocks as written.
+
+        At most `count_max`; the next call goes on behind the last block.
+        """
+        changed = self._changed_blocks
+        after_last = chain(range(self._next_block, len(changed)), range(self._next_block))
+        found = list(islice((block for block in after_last if changed[block]), count_max))
+        for block in found:
+            changed[block] = 0
+        self._next_block = found[-1] + 1 if found else 0
+        return sorted(found)
 
     def mark_changed(self, blocks: list[int]) -> None:
         """Mark blocks whose write failed as changed."""
@@ -158,27 +169,23 @@ class IndexFile:
             self._changed_blocks[block] = 1
 
     def copied_slots(self, blocks: list[int]) -> SlotCopies:
-        """Copy blocks of slots with their content at the start of the flush; may run off the loop.
+        """Copy blocks of slots."""
+        return list(self._copies(blocks))
 
-        Java treats a slot that names an item behind the header's items as empty, so newer slots
-        with an older header would lose chains.
-        """
-        if self._slots is None:
-            return []
-        copies = [
-            (first, _swapped(self._slots[first * SLOTS_PER_BLOCK : end * SLOTS_PER_BLOCK]))
-            for first, end in _runs(blocks)
-        ]
-        # Newer content in a copy is undone from the saved blocks; later changes need no saving.
-        before, self._before_flush = self._before_flush or {}, None
-        _take_back(copies, before)
-        return copies
-
-    def write_slots(self, copies: SlotCopies) -> None:
-        """Write copied blocks, and remove them from the list; may run off the loop."""
-        while copies:
-            first, data = copies.pop()
+    def write_slots(self, copies: Iterable[tuple[int, memoryview]]) -> None:
+        """Write copied blocks; may run off the loop."""
+        for first, data in copies:
             self.file.pwrite(data, self.layout.slot_at(first * SLOTS_PER_BLOCK))
+
+    def write_blocks(self, blocks: list[int]) -> None:
+        """Write blocks of slots that nobody changes meanwhile; may run off the loop."""
+        self.write_slots(self._copies(blocks))
+
+    def _copies(self, blocks: list[int]) -> Iterator[tuple[int, memoryview]]:
+        slots = self._slots
+        if slots is not None:
+            for first, end in _runs(blocks):
+                yield first, _swapped(slots[first * SLOTS_PER_BLOCK : end * SLOTS_PER_BLOCK])
 
     def header(self) -> bytes:
         """The current header, encoded."""
@@ -256,8 +263,8 @@ def _empty_slots(count: int) -> memoryview:
 def _swapped(slots: memoryview) -> memoryview:
     """Copy slots, byte-swapped between the machine's and the file's byte order.
 
-    The copy of a whole table is large. Its memory is mapped, so that the operating system has it
-    back at once; malloc would keep it.
+    The memory of the copy is mapped, so that the operating system has it back at once; malloc would
+    keep it.
     """
     if not slots:
         return memoryview(b"")
@@ -271,19 +278,6 @@ def _swapped(slots: memoryview) -> memoryview:
         numbers.byteswap()
     copy[:] = memoryview(numbers).cast("B")
     return copy
-
-
-def _take_back(copies: SlotCopies, before: dict[int, bytes]) -> None:
-    """Restore the saved content of blocks in the copies."""
-    firsts = [first for first, _ in copies]
-    for block, slots in before.items():
-        number = bisect_right(firsts, block) - 1
-        if number < 0:
-            continue
-        first, data = copies[number]
-        at = (block - first) * SLOTS_PER_BLOCK * SLOT.size
-        if at < len(data):
-            data[at : at + len(slots)] = _swapped(memoryview(slots).cast("i"))
 
 
 def _runs(blocks: list[int]) -> Iterator[tuple[int, int]]:

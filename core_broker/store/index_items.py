@@ -27,12 +27,10 @@ def add_items(
     begin_timestamp: int,
     tail: bytearray,
     changed_blocks: bytearray,
-    before_flush: dict[int, bytes] | None = None,
 ) -> int:
     """Add entries from item `number` on; return the number of newly used slots.
 
-    The items are appended to `tail`; changed blocks of slots become 1 in `changed_blocks`. During a
-    flush, the old content of a changed block goes to `before_flush`.
+    The items are appended to `tail`; changed blocks of slots become 1 in `changed_blocks`.
     """
     slot_count = len(slots)
     used, stored_at, seconds = 0, -1, 0
@@ -40,8 +38,6 @@ def add_items(
     for key_hash, offset, timestamp in zip(numbers, numbers, numbers, strict=True):
         slot = key_hash % slot_count
         block = slot // SLOTS_PER_BLOCK
-        if before_flush is not None and block not in before_flush:
-            before_flush[block] = block_bytes(slots, block)
         previous = slots[slot]
         slots[slot] = number
         changed_blocks[block] = 1
@@ -53,8 +49,3 @@ def add_items(
         tail += _pack_item(key_hash, offset, seconds, previous)
         number += 1
     return used
-
-
-def block_bytes(slots: memoryview, block: int) -> bytes:
-    """Copy one block of slots."""
-    return bytes(slots[block * SLOTS_PER_BLOCK : (block + 1) * SLOTS_PER_BLOCK])

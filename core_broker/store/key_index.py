@@ -5,7 +5,7 @@ Compatible with RocketMQ's IndexService.
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from core_broker.errors import StoreCorrupt
@@ -23,25 +23,40 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexFlush:
-    """One flush of an index file: slots, header and items."""
+    """One flush of an index file: slots, header and items. No item may be added to its blocks."""
 
     file: IndexFile
     header: bytes
     blocks: list[int]
     is_last: bool
-    _copies: SlotCopies = field(default_factory=list)
-
-    def prepare(self) -> None:
-        """Copy the slots; may run off the loop. Before the copy, changes save each old block."""
-        self._copies.extend(self.file.copied_slots(self.blocks))
 
     def run(self) -> None:
         """Write and sync the file; may run off the loop."""
-        if not self._copies:
-            self.prepare()
-        self.file.write_slots(self._copies)
+        if self.blocks:
+            self.file.write_blocks(self.blocks)
+            # The header of a full file says that its slots are complete.
+            self.file.file.sync()
         self.file.file.pwrite(self.header, 0)
         self.file.file.sync()
+
+
+@dataclass(frozen=True, slots=True)
+class SlotShare:
+    """Some changed slots of the newest file, as copies, and a header that is no older."""
+
+    file: IndexFile
+    header: bytes
+    blocks: list[int]
+    copies: SlotCopies
+
+    def run(self) -> None:
+        """Write without syncing: after a crash the slots are rebuilt; may run off the loop.
+
+        The header comes first: Java treats a slot that names an item behind the header's items as
+        empty, so newer slots with an older header would lose chains.
+        """
+        self.file.file.pwrite(self.header, 0)
+        self.file.write_slots(self.copies)
 
 
 class KeyIndex:
@@ -134,8 +149,8 @@ class KeyIndex:
         """Write the items; return the flushes for an I/O thread. `flushed` must follow.
 
         Without `with_slots` the slots of the newest file stay as they are on the disk until it is
-        full or until a later flush: new keys change the whole table, 20 MB, and after a crash the
-        slots are rebuilt from the items anyway.
+        full: new keys change the whole table, 20 MB, and `take_slot_share` writes it a share at a
+        time. With slots, nothing may be added before the flushes have run.
         """
         if self._all:
             self._all[-1].write_tail()
@@ -157,13 +172,32 @@ class KeyIndex:
         """Record the outcome of the flushes."""
         self._is_flushing = False
         for each in flushes:
-            each.file.end_flush()
             if not is_done:
                 each.file.mark_changed(each.blocks)
                 if each.is_last:
                     self._filled.append(each.file)
             elif each.is_last:
                 each.file.close_slots()
+
+    def take_slot_share(self, share: int) -> SlotShare | None:
+        """Copy one of `share` parts of the newest file's slots, unless no slot has changed.
+
+        `share_written` must follow. A full file has no shares: a flush writes its slots before its
+        header.
+        """
+        newest = self._all[-1] if self._all else None
+        if newest is None or newest.is_full or not newest.has_changed_blocks:
+            return None
+        newest.write_tail()
+        self._is_flushing = True
+        blocks = newest.take_changed_blocks(-(-newest.block_count // share))
+        return SlotShare(newest, newest.header(), blocks, newest.copied_slots(blocks))
+
+    def share_written(self, share: SlotShare, *, is_done: bool) -> None:
+        """Record the outcome of the write of a share."""
+        self._is_flushing = False
+        if not is_done:
+            share.file.mark_changed(share.blocks)
 
     # -- life --
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from core_broker.store.checkpoint import load_checkpoint, load_dispatch_checkpoint
+from core_broker.store.checkpointer import SLOT_SHARES
 from core_broker.store.consume_queue import MAKING_COST
+from core_broker.store.index_items import SLOTS_PER_BLOCK
 from core_broker.store.index_layout import HEADER, SLOT
 from core_broker.store.simulated_files import SimulatedFiles
 from tests.support.stores import Bench, message, query
@@ -73,32 +75,62 @@ def slots_on_disk(files: SimulatedFiles, slot_count: int) -> int:
     return sum(map(bool, (number for (number,) in SLOT.iter_unpack(data))))
 
 
-def test_the_slots_of_the_index_wait_for_the_interval_and_are_rebuilt_after_a_crash(
+def scattered(number: int) -> str:
+    """A key; the hashes of such keys are far from each other."""
+    return f"{number:03d}-is-a-key"
+
+
+def test_the_slots_of_the_index_are_written_in_shares_and_rebuilt_after_a_crash(
     files: SimulatedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("core_broker.store.checkpointer.LOG_BYTES_MAX", 1)
+    slots = 4 * SLOT_SHARES * SLOTS_PER_BLOCK
+    sizes = {"max_hash_slot_num": slots, "max_index_num": 2000}
+    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
+
+    def put(first: int) -> None:
+        for number in range(first, first + 100):
+            bench.put(message(number, properties={"KEYS": scattered(number)}))
+
+    put(0)
+    bench.tick(1_000)
+    bench.tick(1_000)
+    assert known(files) == bench.store.max_offset_physical
+    begun = slots_on_disk(files, slots)
+    assert 0 < begun < 100
+    files.power_cut()
+    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
+    rebuilt = slots_on_disk(files, slots)
+    assert rebuilt > begun
+    for number in range(100):
+        found = query(bench.store, scattered(number)).records
+        assert len(found) == 1
+    put(100)
+    bench.tick(1_000)
+    for _ in range(SLOT_SHARES):  # without a new message
+        bench.tick(60_000 // SLOT_SHARES)
+    everything = slots_on_disk(files, slots)
+    assert everything > rebuilt
+    bench.store.close()
+    assert slots_on_disk(files, slots) == everything
+
+
+def test_a_share_of_the_slots_that_fails_is_written_again(files: SimulatedFiles) -> None:
     sizes = {"max_hash_slot_num": 1000, "max_index_num": 500}
     bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
     bench.put_many(5)
-    bench.tick()
-    begun = slots_on_disk(files, 1000)
-    assert begun > 0
-    bench.put_many(20, first=5)
-    bench.tick()
-    assert known(files) == bench.store.max_offset_physical
-    assert slots_on_disk(files, 1000) == begun
-    files.power_cut()
-    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
-    assert slots_on_disk(files, 1000) > begun
-    for number in range(25):
-        found = query(bench.store, f"order-{number}").records
-        assert len(found) == 1
-    for first in (25, 45):
-        bench.put_many(20, first=first)
-        bench.tick()
-    before = slots_on_disk(files, 1000)
-    bench.tick(60_000)  # without a new message
-    assert slots_on_disk(files, 1000) > before
+
+    def fault(call: str, path: Path) -> None:
+        if call == "write" and path.parent.name == "index":
+            raise OSError(errno.EIO, "broken")
+
+    bench.store.tick(bench.now_ms)
+    files.fault = fault
+    bench.run_io()
+    files.fault = None
+    assert slots_on_disk(files, 1000) == 0
+    bench.tick(60_000 // SLOT_SHARES)
+    assert slots_on_disk(files, 1000) > 0
     bench.store.close()
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from core_broker.store import key_search
 from core_broker.store.files import DiskFiles
-from core_broker.store.index_items import IndexEntries
-from core_broker.store.index_layout import ITEM
+from core_broker.store.index_items import SLOTS_PER_BLOCK, IndexEntries
+from core_broker.store.index_layout import HEADER, ITEM, SLOT
 from core_broker.store.key_hash import KeyHasher
 from core_broker.store.key_index import KeyIndex, file_name
 
@@ -180,20 +180,62 @@ def test_files_whose_messages_are_gone_can_be_removed(tmp_path: Path) -> None:
     index.close()
 
 
-def test_a_flush_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> None:
+def test_a_share_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> None:
     index = new_index(tmp_path)
     index.add(entries([(1, 100, T0), (2, 200, T0)]))
-    flushes = index.take_flushes()
+    share = index.take_slot_share(1)
+    assert share is not None
     index.add(entries([(1, 300, T0), (17, 400, T0), (3, 500, T0)]))
-    for each in flushes:
-        each.run()
+    share.run()
     (path,) = tmp_path.iterdir()
     header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
     assert header_and_slots[4:] == (2, 3, 0, 1, 2, *[0] * 13)
-    index.flushed(flushes, is_done=True)
+    index.share_written(share, is_done=True)
     flush(index)
     header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
     assert header_and_slots[4:] == (3, 6, 0, 4, 2, 5, *[0] * 12)
+    assert index.take_slot_share(1) is None
+    index.close()
+
+
+def test_shares_go_through_the_changed_blocks_in_turn(tmp_path: Path) -> None:
+    index = new_index(tmp_path, slots=10 * SLOTS_PER_BLOCK, items=1000)
+
+    def change(*blocks: int) -> None:
+        index.add(entries((block * SLOTS_PER_BLOCK, 100, T0) for block in blocks))
+
+    def written(*, is_done: bool = True) -> list[int]:
+        share = index.take_slot_share(5)
+        if share is None:
+            return []
+        share.run()
+        index.share_written(share, is_done=is_done)
+        return share.blocks
+
+    change(0, 1, 4, 8, 9)
+    assert written() == [0, 1]
+    change(0)  # waits until the others are written
+    assert written() == [4, 8]
+    assert written() == [0, 9]
+    assert written() == []
+    change(3)
+    assert written(is_done=False) == [3]
+    assert written() == [3]
+    (path,) = tmp_path.iterdir()
+    data = path.read_bytes()[HEADER.size :]
+    firsts = [SLOT.unpack_from(data, block * SLOTS_PER_BLOCK * SLOT.size)[0] for block in range(10)]
+    assert firsts == [6, 2, 0, 7, 3, 0, 0, 0, 4, 5]
+    index.close()
+
+
+def test_a_full_file_has_no_shares(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.add(entries((number, 1000 + number, T0) for number in range(19)))
+    assert index.take_slot_share(1) is None
+    flush(index, with_slots=False)
+    (path,) = tmp_path.iterdir()
+    assert SLOT.unpack_from(path.read_bytes(), HEADER.size) == (17,)
+    index.close()
 
 
 def test_a_flush_without_slots_writes_those_of_a_full_file_only(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from core_broker.remoting.codes import ResponseCode
 from tests.client.receiving import ClusterAddrs
 from tests.support.cluster import Cluster
 from tests.support.eventually import eventually
+from tests.support.registered import route_of
 
 NewTopic = Callable[..., Awaitable[str]]
 
@@ -76,7 +77,7 @@ async def test_the_first_message_creates_its_topic(
     async with Producer(group, quick_cluster.namesrv_addr) as producer:
         await producer.send(Message(topic, b"hi"))
         await producer.send(Message(topic, b"hi"))
-    route = await admin.topic_route(topic)
+    route = await eventually(lambda: route_of(admin, topic))
     assert [it.write_queue_nums for it in route.queue_datas] == [4]
 
 

@@ -215,7 +215,7 @@ def test_two_members_share_the_queues_and_the_survivor_takes_all(
     group, topic = f"CG-share-{kind}", create_topic(shared_cluster, f"Share-{kind}")
     producer = clients.producer(f"PG-share-{kind}")
     consumers = [clients.consumer(group, topic), clients.consumer(group, topic)]
-    eventually(lambda: members(shared_cluster, group) == 2, "two members", 10)
+    eventually(lambda: members(shared_cluster, group) == 2, "two members", 60)
     rounds = iter(range(1_000_000))
 
     def split() -> list[set[int]]:
@@ -225,7 +225,7 @@ def test_two_members_share_the_queues_and_the_survivor_takes_all(
         lambda: [len(each) for each in split()] == [2, 2], "an even split", REBALANCE_SECONDS_MAX
     )
     consumers.pop().kill()
-    eventually(lambda: members(shared_cluster, group) == 1, "one member", 5)
+    eventually(lambda: members(shared_cluster, group) == 1, "one member", 60)
     eventually(
         lambda: split() == [{0, 1, 2, 3}],
         "the remaining member has all queues",

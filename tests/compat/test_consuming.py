@@ -52,7 +52,7 @@ def test_broadcasting_delivers_all_messages_to_all_members(
     clients = start_clients(kind, shared_cluster.namesrv_addr)
     group, topic = f"CG-all-{kind}", create_topic(shared_cluster, f"All-{kind}")
     consumers = [clients.consumer(group, topic, broadcasting=True) for _ in range(2)]
-    eventually(lambda: members(shared_cluster, group) == 2, "two members", 30)
+    eventually(lambda: members(shared_cluster, group) == 2, "two members", 60)
     producer = clients.producer(f"PG-all-{kind}")
     # A broadcasting consumer may start at the end of its queues and miss the first messages.
     number = itertools.count()

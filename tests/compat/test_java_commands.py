@@ -122,9 +122,9 @@ def test_every_command(
     producer = clients.producer(PRODUCERS, trace=True)
     sent = producer.send(TOPIC, [{"body": f"{n}", "keys": "command-key"} for n in range(4)])[0]
     consumer.wait_for("message", 4)
-    eventually(lambda: has_offset(shared_cluster, GROUP, TOPIC), "a committed offset", 30)
+    eventually(lambda: has_offset(shared_cluster, GROUP, TOPIC), "a committed offset", 60)
     wait_for_producer(shared_cluster, PRODUCERS)
-    eventually(lambda: bool(by_key(shared_cluster, TRACE_TOPIC, sent["id"])), "a trace", 30)
+    eventually(lambda: bool(by_key(shared_cluster, TRACE_TOPIC, sent["id"])), "a trace", 60)
 
     broker = ("-b", shared_cluster.broker_addr)
     rows = [

@@ -169,7 +169,7 @@ def test_trace_records_in_bodies_of_clients_without_tracing(
     ]
     text = encode_trace(records).decode()
     clients.producer(f"PG-carried-{kind}").send(topic, [{"body": text}])
-    eventually(lambda: bool(stored(shared_cluster, topic)), "the message", 10)
+    eventually(lambda: bool(stored(shared_cluster, topic)), "the message", 60)
     (message,) = messages_of(shared_cluster, topic)
     decoded = decode_trace(message.decompressed_body())
     assert (decoded.records, decoded.broken_count) == (records, 0)

@@ -23,6 +23,7 @@ from core_broker.errors import (
     RequestTimeout,
     TransportError,
 )
+from core_broker.message.topics import RETRY_PREFIX
 from core_broker.remoting.bodies import MessageQueue
 from core_broker.remoting.codes import RequestCode
 from core_broker.remoting.command import RemotingCommand
@@ -162,7 +163,10 @@ class Sender:
         self._hooks.after_send(context)
 
     async def _writable_queues(self, topic: str, deadline: Deadline) -> Sequence[MessageQueue]:
-        nums, routes = self._settings.new_topic_queue_nums, self._instance.routes
+        # Brokers create retry topics with one queue, before the name server knows the topic.
+        is_retry = topic.startswith(RETRY_PREFIX)
+        nums = 1 if is_retry else self._settings.new_topic_queue_nums
+        routes = self._instance.routes
         try:
             async with asyncio.timeout(deadline.left_ms() / 1000):
                 route = await routes.publish_route(topic, nums)

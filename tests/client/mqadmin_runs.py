@@ -9,8 +9,17 @@ from typing import Any, Self
 
 from click.testing import CliRunner, Result
 
-from core_broker.client import ConsumerSettings, ConsumeStatus, MessageExt, PushConsumer
+from core_broker.client import (
+    AdminClient,
+    ConsumerSettings,
+    ConsumeStatus,
+    MessageExt,
+    PushConsumer,
+)
+from core_broker.message.topics import retry_topic
 from core_broker.mqadmin.cli import cli
+from tests.support.eventually import eventually
+from tests.support.registered import route_of
 
 START_TIMEOUT_S = 90.0
 
@@ -56,7 +65,10 @@ class Mqadmin:
 
 
 class OnlineConsumer:
-    """A push consumer on a separate event loop, while tests run commands."""
+    """A push consumer on a separate event loop, while tests run commands.
+
+    The name server knows the retry topic, by which commands find the brokers of the group.
+    """
 
     def __init__(self, namesrv_addr: str, group: str, topic: str) -> None:
         self.group = group
@@ -104,6 +116,8 @@ class OnlineConsumer:
 
         try:
             await consumer.start()
+            async with AdminClient(self._addr) as admin:
+                await eventually(lambda: route_of(admin, retry_topic(self.group)))
         except BaseException as error:
             self._failure = error
             raise

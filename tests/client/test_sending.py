@@ -78,6 +78,7 @@ async def test_the_first_message_creates_its_topic(
         await producer.send(Message(topic, b"hi"))
         await producer.send(Message(topic, b"hi"))
     route = await eventually(lambda: route_of(admin, topic))
+    assert route is not None
     assert [it.write_queue_nums for it in route.queue_datas] == [4]
 
 

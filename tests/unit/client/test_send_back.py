@@ -55,6 +55,16 @@ async def test_the_broker_is_asked_to_deliver_it_again(
     assert peer.received(SEND) == []
 
 
+async def test_copies_go_to_the_only_queue_of_a_retry_topic_without_a_route(
+    peer: ScriptedPeer, send_back: SendBack
+) -> None:
+    """A broker registers a new retry topic later than it creates the topic."""
+    peer.serve_route(["T", "TBW102"], {"b": peer.addr}, queues=8)
+    for offset in range(8):
+        assert await send_back.to_dead_letters(message(offset))
+    assert {request.ext_fields["e"] for request in peer.received(SEND)} == {"0"}
+
+
 async def test_a_copy_is_sent_when_the_broker_refuses(
     peer: ScriptedPeer, send_back: SendBack
 ) -> None:

@@ -131,7 +131,8 @@ async def test_every_failure_is_given_back_and_passed(
     start: Start, listener: Listener, return_type: ReturnType
 ) -> None:
     hook = RecordingHook()
-    rig = await start(listener, hooks=(hook,), consume_timeout_ms=20)
+    timeout_ms = 20 if return_type is ReturnType.TIME_OUT else 60_000
+    rig = await start(listener, hooks=(hook,), consume_timeout_ms=timeout_ms)
     await rig.deliver(5)
     await eventually(lambda: rig.committed == 6)
     assert rig.send_back.offsets == [5]

@@ -22,8 +22,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -37,8 +37,9 @@ from benchmarks.big_cluster import Size, clients, send_messages, write_tables
 from benchmarks.console_pages import PAINTED, check_chosen, chosen, pages
 from benchmarks.console_workers import WORKS
 from benchmarks.history_load import DAYS, Load, write_days
-from console.services.history.files import path_of
+from console.services.history.files import FilePlace, path_of
 from tests.support.console_session import ConsoleSession
+from tests.support.postgres import PostgreSql
 
 ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS_MAX = 180
@@ -85,6 +86,8 @@ class Gantry:
     home: Path
     #: Process id of the launcher.
     pid: int
+    #: Variables of the console and the worker.
+    variables: Mapping[str, str]
 
 
 @click.command(context_settings={"show_default": True})
@@ -97,7 +100,10 @@ class Gantry:
 @click.option("--only", default="", help="Only addresses with this text, such as /groups/.")
 @click.option("--active", default=0.2, help="Share of the names with traffic in the history.")
 @click.option("--worker-seconds", default=120.0, help="Measure sampler and evaluation for N s.")
-def main(topics: int, groups: int, messages: int, active: float, **more: Any) -> None:
+@click.option("--postgres", is_flag=True, help="Database and history in a PostgreSQL.")
+def main(
+    topics: int, groups: int, messages: int, active: float, postgres: bool, **more: Any
+) -> None:
     """Fill a Gantry and measure its console."""
     options = Options(**more)
     size = Size(topics, groups, messages)
@@ -108,7 +114,18 @@ def main(topics: int, groups: int, messages: int, active: float, **more: Any) ->
         check_only(home, options.only)
         write_tables(home / "store", size)
         print_history(path_of(home, "local"), Load(min(topics, groups), active))
-        with running(home, "--no-worker") as gantry:
+        with ExitStack() as stack:
+            variables = {}
+            if postgres:
+                variables["DATABASE_URL"] = stack.enter_context(PostgreSql()).url
+            gantry = stack.enter_context(running(home, "--no-worker", variables=variables))
+            if postgres:
+                subprocess.run(
+                    [sys.executable, "-m", "benchmarks.history_import", home, "local"],
+                    cwd=ROOT,
+                    env={**os.environ, **variables, "GANTRY_HOME": str(home)},
+                    check=True,
+                )
             asyncio.run(fill_and_measure(gantry, size, options))
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -125,7 +142,9 @@ def check_only(home: Path, text: str) -> None:
 def print_history(path: Path, load: Load) -> None:
     """Write 30 days of history and print their size."""
     began = time.perf_counter()
-    used = write_days(path, load, time.time_ns() // 1_000_000)
+    store = FilePlace(path).writer()
+    used = write_days(store, load, time.time_ns() // 1_000_000)
+    store.close()
     took = time.perf_counter() - began
     aim = f"aim: under {HISTORY_MIB_AIM:,} MiB"
     print(f"{DAYS} days of history: {used / MEBIBYTE:,.0f} MiB ({aim}), written in {took:.0f} s")
@@ -218,6 +237,7 @@ def working(gantry: Gantry, *names: str) -> Iterator[None]:
             **os.environ,
             "GANTRY_HOME": str(gantry.home),
             "NAMESRV_ADDR": gantry.namesrv_addr,
+            **gantry.variables,
         },
         stdout=subprocess.PIPE,
         text=True,
@@ -251,7 +271,9 @@ def first_paints(
 
 
 @contextmanager
-def running(home: Path, *options: str) -> Iterator[Gantry]:
+def running(
+    home: Path, *options: str, variables: Mapping[str, str] | None = None
+) -> Iterator[Gantry]:
     """A complete Gantry without scheduled trace jobs; `options` of `manage.py up`."""
     (home / "conf").mkdir(parents=True, exist_ok=True)
     (home / "conf" / "broker.conf").write_text(BROKER_CONF)
@@ -260,14 +282,19 @@ def running(home: Path, *options: str) -> Iterator[Gantry]:
     process = subprocess.Popen(
         [sys.executable, "manage.py", "up", "--home", str(home), *options, *ports],
         cwd=ROOT,
-        env={**os.environ, "GANTRY_ADMIN_PASSWORD": password, "CONSOLE_INGEST_MINUTES": "0"},
+        env={
+            **os.environ,
+            "GANTRY_ADMIN_PASSWORD": password,
+            "CONSOLE_INGEST_MINUTES": "0",
+            **(variables or {}),
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     try:
-        yield Gantry(*addresses(process), password, home, process.pid)
+        yield Gantry(*addresses(process), password, home, process.pid, variables or {})
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(STOP_SECONDS_MAX)

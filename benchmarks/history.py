@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from benchmarks.history_load import DAYS, Load
-from console.services.history.files import open_writer, size_bytes
+from console.services.history.files import FilePlace
 from console.services.history.metrics import DAY_MS, HOUR_MS, INTERVAL_MS
 from console.services.history.upkeep import Upkeep
 from console.services.history.writing import Writer
@@ -31,9 +31,9 @@ MEBIBYTE = 1 << 20
 @click.option("--hours", default=25, help="Hours written; below 25, the day is not complete.")
 def main(names: int, active: float, hours: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        db = open_writer(Path(folder) / "history.sqlite3")
-        writer = Writer(db)
-        upkeep = Upkeep(db, writer.reload, keep_days=DAYS, bytes_max=1 << 40)
+        store = FilePlace(Path(folder) / "history.sqlite3").writer()
+        writer = Writer(store)
+        upkeep = Upkeep(store, writer.reload, keep_days=DAYS, bytes_max=1 << 40)
         load = Load(names, active)
         cpu_s = 0.0
         times = range(BEGIN_MS, BEGIN_MS + hours * HOUR_MS, INTERVAL_MS)
@@ -44,12 +44,14 @@ def main(names: int, active: float, hours: int) -> None:
             upkeep.run(at_ms, lambda: True)
             cpu_s += time.process_time() - before_s
         sizes = {
-            table: db.execute(f"SELECT coalesce(sum(length(data)), 0) FROM {table}").fetchone()[0]
+            table: store.db.execute(
+                f"SELECT coalesce(sum(length(data)), 0) FROM {table}"
+            ).fetchone()[0]
             for table in ("frame", "hour", "day")
         }
-        file_bytes = size_bytes(db)
+        file_bytes = store.size_bytes()
         overhead = file_bytes / max(1, sum(sizes.values()))
-        db.close()
+        store.close()
     total = (sizes["frame"] + sizes["hour"] + DAYS * sizes["day"]) * overhead
     for table, size in sizes.items():
         click.echo(f"{table}: {size / MEBIBYTE:.1f} MiB")

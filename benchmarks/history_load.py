@@ -1,19 +1,16 @@
-"""Metrics of thousands of topics and groups, and a file with 30 days of them.
+"""Metrics of thousands of topics and groups, and a store with 30 days of them.
 
 A share of the names is active: rates vary by Poisson counts around a daily curve, lag drains and
-builds up. The others are idle: all values stay 0. `write_days` leaves the file as the sampler does:
+builds up. The others are idle: all values stay 0. `write_days` leaves a store as the sampler does:
 samples in frames and hours, minutes in days. One day is computed; the other days are copies of its
 rows.
 """
 
-import sqlite3
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from console.services.history.blocks import Values
-from console.services.history.files import open_writer, size_bytes, transaction
 from console.services.history.metrics import (
     BY_NAME,
     BY_NUMBER,
@@ -23,8 +20,10 @@ from console.services.history.metrics import (
     SCOPES,
     Scope,
 )
+from console.services.history.rows import store_values
 from console.services.history.samples import CLUSTER_NAME, Samples
-from console.services.history.upkeep import Upkeep, store_hour
+from console.services.history.store import Store
+from console.services.history.upkeep import Upkeep
 from console.services.history.writing import Writer
 
 DAYS: Final = 30
@@ -105,40 +104,35 @@ class Load:
         ]
 
 
-def write_days(path: Path, load: Load, now_ms: int, days: int = DAYS) -> int:
+def write_days(store: Store, load: Load, now_ms: int, days: int = DAYS) -> int:
     """Write `days` complete days, the open day and the open hour; return the bytes in use."""
     today_ms, hour_ms = now_ms // DAY_MS * DAY_MS, now_ms // HOUR_MS * HOUR_MS
     first_ms = today_ms - days * DAY_MS
-    db = open_writer(path)
-    with transaction(db):
-        rows = load.rows_of_names(first_ms, now_ms)
-        db.executemany("INSERT INTO name VALUES (?, ?, ?, ?, ?)", rows)
-    writer = Writer(db)
-    _write_yesterday(db, load, today_ms - DAY_MS)
-    with transaction(db):
-        db.execute(
-            "INSERT INTO hour SELECT metric, segment, begin_ms + ?, data FROM hour"
-            " WHERE begin_ms < ?",
-            (DAY_MS, hour_ms - DAY_MS),
-        )
-    upkeep = Upkeep(db, writer.reload, keep_days=days + 1, bytes_max=1 << 40)
+    with store.transaction():
+        store.add_names(load.rows_of_names(first_ms, now_ms))
+    writer = Writer(store)
+    yesterday_ms = today_ms - DAY_MS
+    for begin_ms in range(yesterday_ms, today_ms, HOUR_MS):
+        with store.transaction():
+            for number, values in load.hour(begin_ms).items():
+                store_values(store, "hour", BY_NUMBER[number], begin_ms, values)
+    with store.transaction():
+        copy_rows(store, "hour", yesterday_ms, hour_ms - DAY_MS, DAY_MS)
+    upkeep = Upkeep(store, writer.reload, keep_days=days + 1, bytes_max=1 << 40)
     upkeep.run(now_ms, lambda: True)
-    with transaction(db):
-        for back in range(1, days):
-            db.execute(
-                "INSERT INTO day SELECT metric, segment, begin_ms - ?, data FROM day"
-                " WHERE begin_ms = ?",
-                (back * DAY_MS, today_ms - DAY_MS),
-            )
+    for back in range(1, days):
+        with store.transaction():
+            copy_rows(store, "day", yesterday_ms, today_ms, -back * DAY_MS)
     for at_ms in range(hour_ms, now_ms - INTERVAL_MS, INTERVAL_MS):
         writer.append(at_ms, load.samples(at_ms), {})
-    used = size_bytes(db)
-    db.close()
-    return used
+    return store.size_bytes()
 
 
-def _write_yesterday(db: sqlite3.Connection, load: Load, begin_ms: int) -> None:
-    for hour_ms in range(begin_ms, begin_ms + DAY_MS, HOUR_MS):
-        with transaction(db):
-            for number, values in load.hour(hour_ms).items():
-                store_hour(db, BY_NUMBER[number], hour_ms, values)
+def copy_rows(store: Store, table: str, begin_ms: int, end_ms: int, later_ms: int) -> None:
+    """Copy the rows that begin in a range to another time."""
+    store._change(
+        f"INSERT INTO {{t}}{table} ({{key}}metric, segment, begin_ms, data)"
+        f" SELECT {{value}}metric, segment, begin_ms + ?, data FROM {{t}}{table}"
+        " WHERE {own} AND begin_ms >= ? AND begin_ms < ?",
+        (later_ms, begin_ms, end_ms),
+    )

@@ -20,6 +20,7 @@ from zoneinfo import available_timezones
 import psutil
 
 from console.alarm_settings import AlarmSettings, read_alarm_settings
+from console.history_settings import HistorySettings, read_history_settings
 from console.identity_settings import IdentitySettings, read_identity_settings
 from console.project_files import HOME_DEFAULT
 from core_broker.client import ClientTls, Credentials
@@ -48,8 +49,6 @@ NUMBERS = {
     "ANALYTICS_MEMORY_MB": (64, 1_000_000, 512),
     "ANALYTICS_THREADS": (1, 64, 2),
     "ANALYTICS_SECONDS": (1, 600, 15),
-    "HISTORY_DAYS": (0, 365, 30),
-    "HISTORY_MB": (16, 1_000_000, 2_048),
     "EVALUATION_SECONDS": (0, 600, 12),
     "REQUESTS_MAX": (1, 1_000, 32),
     "REQUESTS_WAITING_MAX": (0, 100_000, 256),
@@ -125,8 +124,7 @@ class Environment:
     analytics_memory_mb: int
     analytics_threads: int
     analytics_seconds: int
-    history_days: int
-    history_mb: int
+    history: HistorySettings
     evaluation_seconds: int
     alarms: AlarmSettings
     identity: IdentitySettings
@@ -213,10 +211,8 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
     home = Path(read.text("GANTRY_HOME") or HOME_DEFAULT).expanduser().resolve()
     redis_url = read.url("REDIS_URL", REDIS_SCHEMES)
     database_url = read.url("DATABASE_URL", DATABASE_SCHEMES)
-    second_factor = read.text("CONSOLE_SECOND_FACTOR").lower() or "optional"
-    if second_factor not in SECOND_FACTOR_WORDS:
-        expected = ", ".join(SECOND_FACTOR_WORDS)
-        read.complain("CONSOLE_SECOND_FACTOR", second_factor, f"one of {expected}")
+    history = read_history_settings(read, database_url)
+    second_factor = _second_factor(read)
     https, debug = read.flag("CONSOLE_HTTPS"), read.flag("CONSOLE_DEBUG")
     numbers = {
         name.lower(): read.number(f"CONSOLE_{name}", *bounds) for name, bounds in NUMBERS.items()
@@ -247,6 +243,7 @@ def read_environment(environ: Mapping[str, str] = os.environ) -> Environment:
         demo_control=read.text("GANTRY_DEMO_CONTROL"),
         documentation=read.text("CONSOLE_DOCUMENTATION"),
         **numbers,
+        history=history,
         alarms=alarms,
         identity=identity,
         finding_thresholds=thresholds,
@@ -287,6 +284,13 @@ def own_hosts() -> tuple[str, ...]:
     }
     hosts = {"localhost", "127.0.0.1", "::1", name, name.partition(".")[0], *addresses}
     return tuple(sorted(f"[{host}]" if ":" in host else host for host in hosts if host))
+
+
+def _second_factor(read: _Reader) -> str:
+    word = read.text("CONSOLE_SECOND_FACTOR").lower() or "optional"
+    if word not in SECOND_FACTOR_WORDS:
+        read.complain("CONSOLE_SECOND_FACTOR", word, f"one of {', '.join(SECOND_FACTOR_WORDS)}")
+    return word
 
 
 def _token(read: _Reader, variable: str) -> bytes:

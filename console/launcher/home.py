@@ -8,7 +8,7 @@ replicas/, controllers/     stores of further replicas, logs of controllers: --r
 namesrv/                    the name server's key-value settings
 valkey/                     the embedded Valkey's data
 lake/                       output of the trace jobs
-history/                    metrics of the last days, a file per cluster
+history/                    metrics of the last days, a file per cluster; not with PostgreSQL
 logs/                       one bounded log per program
 run/                        lock, stamp of the set-up step, Valkey's settings
 console.sqlite3, secret_key   database and secret key of the console

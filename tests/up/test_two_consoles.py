@@ -152,6 +152,9 @@ def test_an_alarm_is_sent_once_over_kills_of_a_worker_and_a_console(
     assert sent == [("firing", "sent", 1), ("resolved", "sent", 1)]
     assert samples_are_there(first, group)
     assert samples_are_there(second, group)
+    ((frames,),) = scaled.database.rows("SELECT count(*) FROM history_frame")
+    assert frames, "samples are in PostgreSQL, and not in the folder that the processes share"
+    assert not (scaled.home / "history").exists()
 
 
 def tasks_received(scaled: ScaledConsole) -> int:

@@ -1,7 +1,6 @@
 """What a rule sees of a cluster: the objects whose condition is met, held, cleared or unknown."""
 
 import logging
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -18,6 +17,7 @@ from console.services.alarms.models import AlarmRule, Source
 from console.services.alarms.series import Series, Wanted
 from console.services.findings.finding import Finding, Report, Severity
 from console.services.findings.stored import Text, in_all_languages
+from console.services.history.store import STORE_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ def _metrics(rule: AlarmRule, series: Series) -> Iterator[Observation]:
         return
     try:
         values = series.values(wanted)
-    except (sqlite3.Error, OSError):
+    except STORE_ERRORS:
         log.warning("the history cannot be read for alarms", exc_info=True)
         return
     condition = Condition(rule.comparison, rule.threshold, rule.clear_threshold)

@@ -1,6 +1,5 @@
 """Values of all objects of a metric, from the samples of the history's last hours."""
 
-import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -8,9 +7,10 @@ from typing import Final
 import numpy as np
 
 from console.services.history.blocks import Values, reduced
-from console.services.history.files import open_reader, path_of
 from console.services.history.latest import Window, read_window
 from console.services.history.metrics import BY_NAME, INTERVAL_MS, Metric
+from console.services.history.places import place_of
+from console.services.history.store import Store
 
 #: Longest window, seconds.
 WINDOW_S_MAX: Final = 3_600
@@ -41,12 +41,12 @@ class Series:
     """The values of one cluster at one time; each window is read once."""
 
     def __init__(self, home: Path, cluster: str, now_ms: int) -> None:
-        self._path = path_of(home, cluster)
+        self._place = place_of(home, cluster)
         self._now_ms = now_ms
         self._windows: dict[tuple[int, int], Window | None] = {}
 
     def values(self, wanted: Wanted) -> dict[str, float]:
-        """Return the known values by name. Raises sqlite3.Error and OSError."""
+        """Return the known values by name. Raises one of STORE_ERRORS."""
         most_ms = wanted.window_s * 1_000 if wanted.function != "last" else 0
         found = self._window(wanted.metric, most_ms)
         if found is None:
@@ -62,12 +62,13 @@ class Series:
     def _window(self, metric: Metric, most_ms: int) -> Window | None:
         key = metric.number, most_ms
         if key not in self._windows:
-            with open_reader(self._path) as db:
-                self._windows[key] = None if db is None else self._read(db, metric, most_ms)
+            with self._place.reader() as store:
+                found = None if store is None else self._read(store, metric, most_ms)
+                self._windows[key] = found
         return self._windows[key]
 
-    def _read(self, db: sqlite3.Connection, metric: Metric, most_ms: int) -> Window | None:
-        found = read_window(db, metric, self._now_ms, most_ms, INTERVALS_MAX)
+    def _read(self, store: Store, metric: Metric, most_ms: int) -> Window | None:
+        found = read_window(store, metric, self._now_ms, most_ms, INTERVALS_MAX)
         if found is None or self._now_ms - found.newest_ms > INTERVALS_MAX * found.interval_ms:
             return None
         return found

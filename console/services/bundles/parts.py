@@ -30,9 +30,9 @@ from console.services.alarms.serializers import (
 from console.services.findings.api import FindingSerializer, RuleResultSerializer
 from console.services.findings.reports import current_report
 from console.services.history.blocks import reduced
-from console.services.history.files import open_reader, path_of
 from console.services.history.latest import read_window
 from console.services.history.metrics import METRICS
+from console.services.history.places import place_of
 from console.services.jobs.models import Job
 
 #: Names of the settings in a bundle; values with secrets are not among them.
@@ -41,6 +41,7 @@ SETTINGS: Final = (
     *("CONSOLE_CLUSTER_TLS_FILES", "SPARK_MASTER", "SPARK_IDLE_MINUTES", "SPARK_MEMORY_MB"),
     *("LAKE_DAYS", "JOB_FILE_DAYS", "JOB_FILES_MB", "JOB_MINUTES", "ANALYTICS_MEMORY_MB"),
     *("ANALYTICS_THREADS", "ANALYTICS_SECONDS", "HISTORY_DAYS", "HISTORY_MB"),
+    "HISTORY_IN_DATABASE",
     *("EVALUATION_SECONDS", "ALARM_GROUP_SECONDS", "ALARM_NETWORKS", "CONSOLE_URL"),
     *("EMAIL_HOST", "EMAIL_PORT", "EMAIL_USE_TLS", "EMAIL_USE_SSL", "DEFAULT_FROM_EMAIL"),
     *("REQUESTS_MAX", "REQUESTS_WAITING_MAX", "WEBSOCKETS_MAX", "FINDING_THRESHOLDS"),
@@ -115,10 +116,10 @@ def alarms(cluster: Cluster) -> Iterator[tuple[str, str]]:
 def samples(cluster: Cluster) -> Iterator[tuple[str, str]]:
     """The newest value of each metric of the history, by name."""
     body: dict[str, Any] = {}
-    with open_reader(path_of(settings.GANTRY_HOME, cluster.name)) as db:
-        for metric in METRICS if db is not None else ():
-            assert db is not None
-            found = read_window(db, metric, now_ms(), 0, INTERVALS)
+    with place_of(settings.GANTRY_HOME, cluster.name).reader() as store:
+        for metric in METRICS if store is not None else ():
+            assert store is not None
+            found = read_window(store, metric, now_ms(), 0, INTERVALS)
             if found is None:
                 continue
             newest = reduced(found.values, found.values.shape[1], ("last",))["last"][:, 0]

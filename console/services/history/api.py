@@ -1,6 +1,5 @@
 """REST resource of the history; the charts of pages read the same."""
 
-import sqlite3
 from math import isnan
 from typing import Any
 
@@ -17,7 +16,6 @@ from console.api.views import ClusterResource
 from console.gateway import now_ms
 from console.services.analytics.ranges import SPAN_DEFAULT, SPANS
 from console.services.history.blocks import Values
-from console.services.history.files import path_of
 from console.services.history.metrics import (
     BY_NAME,
     INTERVAL_MS,
@@ -27,9 +25,11 @@ from console.services.history.metrics import (
     broker_name,
     names_of,
 )
+from console.services.history.places import place_of
 from console.services.history.ranges import HistoryRange, read_history_range
 from console.services.history.reading import Points, read_coverage, read_points
 from console.services.history.serializers import HistorySerializer
+from console.services.history.store import STORE_ERRORS
 
 #: Maximum length of a topic, group or broker name, characters: RocketMQ's for topics and groups.
 NAME_CHARS_MAX = 255
@@ -69,13 +69,13 @@ class History(ClusterResource):
     def get(self, request: Request, cluster: str) -> Response:
         """A metric of the cluster, a topic, a group or a broker over time; gaps are null."""
         metric, name = _series(request)
-        path = path_of(settings.GANTRY_HOME, self.cluster.name)
+        place = place_of(settings.GANTRY_HOME, self.cluster.name)
         try:
-            coverage = read_coverage(path, metric.scope, name)
+            coverage = read_coverage(place, metric.scope, name)
             interval_ms = INTERVAL_MS if coverage is None else coverage.interval_ms
             over = _range(request, interval_ms)
-            points = read_points(path, metric, name, over.begin_ms, over.step_ms, over.count)
-        except (sqlite3.Error, OSError) as error:
+            points = read_points(place, metric, name, over.begin_ms, over.step_ms, over.count)
+        except STORE_ERRORS as error:
             raise HistoryUnreadable(_("The history cannot be read: %s") % error) from error
         return Response(body_of(metric, over, points))
 

@@ -1,6 +1,5 @@
 """The charts of a page: which metrics each scope shows, over the range of the page's address."""
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +14,6 @@ from django.utils.translation import pgettext_lazy
 
 from console.gateway import now_ms
 from console.services.analytics.ranges import SPANS
-from console.services.history.files import path_of
 from console.services.history.metrics import (
     BY_NAME,
     INTERVAL_MS,
@@ -23,8 +21,10 @@ from console.services.history.metrics import (
     Scope,
     broker_name,
 )
+from console.services.history.places import place_of
 from console.services.history.ranges import read_history_range
 from console.services.history.reading import Coverage, read_coverage
+from console.services.history.store import STORE_ERRORS
 
 #: Parameters of a page's address. Other forms of the pages have `begin` and `end` of their own.
 RANGE, BEGIN, END = "range", "history_begin", "history_end"
@@ -114,8 +114,8 @@ def section_of(
     coverage = None
     try:
         key = broker_name(name, number) if scope == "broker" else name
-        coverage = read_coverage(path_of(settings.GANTRY_HOME, cluster), scope, key)
-    except (sqlite3.Error, OSError) as error:
+        coverage = read_coverage(place_of(settings.GANTRY_HOME, cluster), scope, key)
+    except STORE_ERRORS as error:
         problem = str(error)
     selector: dict[str, Any] = {} if scope == "cluster" else {scope: name}
     if scope == "broker" and number:

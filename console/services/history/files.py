@@ -1,38 +1,23 @@
 """The file of one cluster's history: SQLite with write-ahead log, one writer, many readers.
 
-    name    slot of each topic, group and broker, and the time of the first sample
-    frame   one sample of one metric: the values of all slots. The open hour
-    hour    the samples of an hour: SLOTS slots a row. A day and more
-    day     the aggregates of a day's minutes: SLOTS slots a row. CONSOLE_HISTORY_DAYS days
-    pace    interval between two samples of a name, by scope, where it is not INTERVAL_MS
-
-Slots count from 0 in each scope, and are given again when all samples of a name are gone. A
-transaction moves samples from frames to hours, and another from hours to days: a crash loses at
-most the samples of the running transaction. A file that SQLite cannot read is renamed, and a new
-one begins.
+The tables are those of `store.py`. A file that SQLite cannot read is renamed, and a new one begins.
 """
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from console.services.history.metrics import DAY_MS, HOUR_MS, INTERVAL_MS, MINUTE_MS
+from console.services.history.store import WAIT_S, Rows, Store
 
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
-#: Slots of one row of `hour` and `day`.
-SLOTS: Final = 16
-SAMPLES_OF_HOUR: Final = HOUR_MS // INTERVAL_MS
-SAMPLES_OF_MINUTE: Final = MINUTE_MS // INTERVAL_MS
-MINUTES_OF_DAY: Final = DAY_MS // MINUTE_MS
-#: Maximum number of names of a scope.
-NAMES_MAX: Final = 20_000
-#: Time to wait for another writer or a checkpoint, seconds.
-WAIT_S: Final = 5.0
+#: Free pages returned to the file system in one step.
+FREED_PAGES: Final = 4_096
 
 SCHEMA: Final = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -64,19 +49,86 @@ def path_of(home: Path, cluster: str) -> Path:
     return home / "history" / f"{cluster}.sqlite3"
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
-    """Open or create the file. Raises OSError and sqlite3.OperationalError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return _opened(path)
-    except sqlite3.OperationalError:
-        raise  # a full disk, a lock: the file is fine
-    except sqlite3.DatabaseError as damage:
-        log.warning("%s cannot be read (%s): renamed to .broken, a new file begins", path, damage)
-        path.replace(path.with_suffix(".broken"))
-        for end in ("-wal", "-shm"):
-            path.with_name(path.name + end).unlink(missing_ok=True)
-        return _opened(path)
+class FileStore(Store):
+    """The rows of a file; `db` is its connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__({"t": "", "own": "TRUE", "key": "", "value": ""})
+        self.db = db
+
+    def _read(self, template: str, values: Sequence[Any]) -> Rows:
+        return self.db.execute(self._sql(template), values).fetchall()
+
+    def _change(self, template: str, values: Sequence[Any]) -> int:
+        return self.db.execute(self._sql(template), values).rowcount
+
+    def _change_each(self, template: str, rows: Iterable[Sequence[Any]]) -> None:
+        self.db.executemany(self._sql(template), rows)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    def size_bytes(self) -> int:
+        """Return the size of the file without free pages."""
+        pages, free, page_bytes = (
+            int(self.db.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * page_bytes
+
+    def compact(self) -> None:
+        # A script, because `execute` stops after the first freed page.
+        self.db.executescript(f"PRAGMA incremental_vacuum({FREED_PAGES})")
+
+    def close(self) -> None:
+        self.db.close()
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlace:
+    """The file at a path."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @contextmanager
+    def reader(self) -> Iterator[FileStore | None]:
+        """Open the file; None without a file, and before the writer has made its tables."""
+        if not self.path.exists():
+            yield None
+            return
+        db = sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)
+        try:
+            db.execute("BEGIN")  # all reads see the same state
+            has_tables = db.execute("PRAGMA user_version").fetchone()[0] != 0
+            yield FileStore(db) if has_tables else None
+        finally:
+            db.close()
+
+    def writer(self) -> FileStore:
+        """Open or create the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return FileStore(_opened(self.path))
+        except sqlite3.OperationalError:
+            raise  # a full disk, a lock: the file is fine
+        except sqlite3.DatabaseError as damage:
+            log.warning(
+                "%s cannot be read (%s): renamed to .broken, a new file begins", self, damage
+            )
+            self.path.replace(self.path.with_suffix(".broken"))
+            for end in ("-wal", "-shm"):
+                self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+            return FileStore(_opened(self.path))
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -96,42 +148,3 @@ def _check_version(db: sqlite3.Connection) -> None:
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version not in (0, VERSION):
         raise sqlite3.DatabaseError(f"format {version}, expected {VERSION}")
-
-
-@contextmanager
-def open_reader(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Open the file for reading; None without a file, and before the writer has made its tables.
-
-    Raises sqlite3.Error.
-    """
-    if not path.exists():
-        yield None
-        return
-    db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S)
-    try:
-        db.execute("BEGIN")  # all reads see the same state
-        has_tables = db.execute("PRAGMA user_version").fetchone()[0] != 0
-        yield db if has_tables else None
-    finally:
-        db.close()
-
-
-@contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit at the end; roll back after an error."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-def size_bytes(db: sqlite3.Connection) -> int:
-    """The size of the file in use, without free pages."""
-    pages, free, page_bytes = (
-        int(db.execute(f"PRAGMA {name}").fetchone()[0])
-        for name in ("page_count", "freelist_count", "page_size")
-    )
-    return (pages - free) * page_bytes

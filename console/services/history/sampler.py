@@ -2,11 +2,10 @@
 
 Each worker runs a sampler, and the lease lets one of them sample. Clusters are sampled in parallel;
 a cluster whose sample is not done by the next time misses that time, and has a gap there. After its
-sample, a cluster has until UPKEEP_S for the upkeep of its file.
+sample, a cluster has until UPKEEP_S for the upkeep of its store, and for the import of a file.
 """
 
 import logging
-import sqlite3
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
@@ -17,9 +16,11 @@ from django.dispatch import Signal
 
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.snapshot import snapshot
-from console.services.history.files import open_writer, path_of
+from console.services.history.importing import FileImport, pending_import
 from console.services.history.metrics import INTERVAL_MS
+from console.services.history.places import place_of
 from console.services.history.samples import paces_of, samples_of
+from console.services.history.store import STORE_ERRORS, Store
 from console.services.history.upkeep import Upkeep
 from console.services.history.writing import Writer
 from console.services.leases.lease import Lease, new_holder
@@ -27,12 +28,12 @@ from console.services.leases.periodic import Periodic
 
 log = logging.getLogger(__name__)
 
-#: The sampler's lease: three intervals. The files are safe beyond the lease: a second sample of the
-#: same time is dropped.
+#: The sampler's lease: three intervals. The stores are safe beyond the lease: a second sample of
+#: the same time is dropped.
 LEASE: Final = Lease("history", 3 * INTERVAL_MS)
 #: Maximum number of clusters that are sampled at the same time.
 CLUSTERS_AT_ONCE: Final = 16
-#: Time for the upkeep of a cluster's file between two samples, seconds.
+#: Time for the upkeep of a cluster's store between two samples, seconds.
 UPKEEP_S: Final = 2.0
 #: Time for the running samples at the end of the process, seconds: the deadline of a snapshot.
 STOP_S: Final = 15.0
@@ -43,11 +44,13 @@ sampled = Signal()
 
 
 class ClusterHistory:
-    """Samples one cluster into its file; used by one thread at a time."""
+    """Samples one cluster into its store; used by one thread at a time."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._db: sqlite3.Connection | None = None
+        self._place = place_of(settings.GANTRY_HOME, cluster.name)
+        self._store: Store | None = None
+        self._import: FileImport | None = None
         self._writer: Writer | None = None
         self._upkeep: Upkeep | None = None
         self._turn = 0
@@ -57,20 +60,30 @@ class ClusterHistory:
         """Store one sample; a cluster that does not answer has a gap."""
         try:
             self._sample(at_ms)
+            if self._is_failing:
+                log.info("the history of cluster %s is stored again", self._cluster)
             self._is_failing = False
-        except (sqlite3.Error, OSError):
+        except STORE_ERRORS as trouble:
             if not self._is_failing:
-                log.exception("the history of cluster %s cannot be stored", self._cluster)
+                log.error(  # noqa: TRY400 - the cause is outside of this program
+                    "the history of cluster %s cannot be stored in %s: %s. Samples are lost until"
+                    " the next success",
+                    self._cluster,
+                    self._place,
+                    str(trouble).strip(),
+                )
             self._is_failing = True
             self.close()
         finally:
             connection.close()  # of this thread: the gateway reads the known brokers
 
     def close(self) -> None:
-        """Close the file; the next sample opens the file again."""
-        db, self._db, self._writer, self._upkeep = self._db, None, None, None
-        if db is not None:
-            db.close()
+        """Close the store; the next sample opens the store again."""
+        opened = self._import, self._store
+        self._import = self._store = self._writer = self._upkeep = None
+        for each in opened:
+            if each is not None:
+                each.close()
 
     def _sample(self, at_ms: int) -> None:
         try:
@@ -84,14 +97,18 @@ class ClusterHistory:
             writer.append(at_ms, samples_of(found), paces_of(found))
             sampled.send(ClusterHistory, cluster=self._cluster.name, found=found, at_ms=at_ms)
         until_s = time.monotonic() + UPKEEP_S
-        upkeep.run(now_ms(), lambda: time.monotonic() < until_s)
+        # The upkeep would delete names whose samples are not yet imported.
+        if self._import is None or self._import.run(lambda: time.monotonic() < until_s):
+            self._import = None
+            upkeep.run(now_ms(), lambda: time.monotonic() < until_s)
 
     def _opened(self) -> tuple[Writer, Upkeep]:
-        if self._db is None or self._writer is None or self._upkeep is None:
-            self._db = open_writer(path_of(settings.GANTRY_HOME, self._cluster.name))
-            self._writer = Writer(self._db)
+        if self._store is None or self._writer is None or self._upkeep is None:
+            self._store = self._place.writer()
+            self._import = pending_import(settings.GANTRY_HOME, self._cluster.name, self._store)
+            self._writer = Writer(self._store)
             self._upkeep = Upkeep(
-                self._db,
+                self._store,
                 self._writer.reload,
                 keep_days=settings.HISTORY_DAYS,
                 bytes_max=settings.HISTORY_MB * MEBIBYTE,
@@ -118,7 +135,7 @@ class Sampler:
 
     def _end(self) -> None:
         self._pool.shutdown(wait=True)
-        self._close_files()
+        self._close_stores()
         LEASE.release(self.holder)
 
     def sample(self, at_ms: int) -> bool:
@@ -129,7 +146,7 @@ class Sampler:
             log.warning("no sample of the history: %s", trouble)
             return False
         if not is_holder:
-            self._close_files()
+            self._close_stores()
             return False
         for cluster in gateway.clusters():
             key = cluster.name, cluster.namesrv_addr
@@ -144,8 +161,8 @@ class Sampler:
         for running in self._running.values():
             running.result(STOP_S)
 
-    def _close_files(self) -> None:
-        """Close the files of clusters without a running sample."""
+    def _close_stores(self) -> None:
+        """Close the stores of clusters without a running sample."""
         for key, history in self._histories.items():
             if (running := self._running.get(key)) is None or running.done():
                 history.close()

@@ -5,21 +5,19 @@ open hour, a frame has the values of all names: one frame per minute is unpacked
 where a name is not sampled in each of them.
 """
 
-import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from console.services.history.blocks import Damaged, Values, reduced, unpack
-from console.services.history.files import SAMPLES_OF_MINUTE, SLOTS, open_reader
-from console.services.history.metrics import HOUR_MS, MINUTE_MS, SCOPES, Metric
-from console.services.history.rows import read_hour
+from console.services.history.metrics import HOUR_MS, MINUTE_MS, Metric
+from console.services.history.rows import unpacked_row
+from console.services.history.store import SAMPLES_OF_MINUTE, SLOTS, Place, Store
 
 MINUTES: Final = 60
 #: Maximum number of lines read at once.
@@ -68,40 +66,31 @@ class Sparkline:
 
 
 def read_sparklines(
-    path: Path, metric: Metric, names: Sequence[str], now_ms: int
+    place: Place, metric: Metric, names: Sequence[str], now_ms: int
 ) -> dict[str, Sparkline]:
     """Return the lines of the first LINES_MAX names; names without a sample have none.
 
-    Raises sqlite3.Error.
+    Raises one of STORE_ERRORS.
     """
     begin_ms = (now_ms // MINUTE_MS + 1 - MINUTES) * MINUTE_MS
-    with open_reader(path) as db:
-        if db is None:
+    with place.reader() as store:
+        if store is None:
             return {}
-        slots = _slots(db, metric, names[:LINES_MAX])
+        slots = {
+            name: (slot, first_ms)
+            for name, slot, first_ms, _last_ms in store.names(metric.scope, names[:LINES_MAX])
+        }
         lines = {name: np.full(MINUTES, np.nan) for name in slots}
-        _add_hours(db, metric, slots, lines, begin_ms)
-        _add_frames(db, metric, slots, lines, begin_ms)
+        _add_hours(store, metric, slots, lines, begin_ms)
+        _add_frames(store, metric, slots, lines, begin_ms)
     for name, (_slot, first_ms) in slots.items():
         # Before its first sample, the slot may have had another name.
         lines[name][: max(0, min(MINUTES, (first_ms - begin_ms) // MINUTE_MS))] = np.nan
     return {name: Sparkline(line) for name, line in lines.items() if not np.isnan(line).all()}
 
 
-def _slots(
-    db: sqlite3.Connection, metric: Metric, names: Sequence[str]
-) -> dict[str, tuple[int, int]]:
-    """Return slot and time of the first sample of each known name."""
-    marks = ",".join("?" * len(names))
-    rows = db.execute(
-        f"SELECT name, slot, first_ms FROM name WHERE scope = ? AND name IN ({marks})",  # noqa: S608 - only marks
-        (SCOPES[metric.scope], *names),
-    )
-    return {name: (slot, first_ms) for name, slot, first_ms in rows}
-
-
 def _add_hours(
-    db: sqlite3.Connection,
+    store: Store,
     metric: Metric,
     slots: Mapping[str, tuple[int, int]],
     lines: Mapping[str, Values],
@@ -111,29 +100,30 @@ def _add_hours(
     segments: dict[int, list[str]] = {}
     for name, (slot, _first_ms) in slots.items():
         segments.setdefault(slot // SLOTS, []).append(name)
-    hours_ms = {begin_ms // HOUR_MS * HOUR_MS, (begin_ms + HOUR_MS - 1) // HOUR_MS * HOUR_MS}
-    for hour_ms in hours_ms:
+    first_hour_ms, end_ms = begin_ms // HOUR_MS * HOUR_MS, begin_ms + MINUTES * MINUTE_MS
+    rows = store.rows("hour", metric, first_hour_ms, end_ms, list(segments))
+    for segment, hour_ms, data in rows:
         offset = (hour_ms - begin_ms) // MINUTE_MS
-        for segment, held in segments.items():
-            samples = read_hour(db, metric, segment, hour_ms)
-            if samples is None:
-                continue
-            minutes = reduced(samples, SAMPLES_OF_MINUTE, ("last",))["last"]
-            for name in held:
-                row = minutes[slots[name][0] % SLOTS]
-                first, until = max(0, offset), min(MINUTES, offset + row.size)
-                lines[name][first:until] = row[first - offset : until - offset]
+        samples = unpacked_row("hour", metric, data)
+        minutes = reduced(samples, SAMPLES_OF_MINUTE, ("last",))["last"]
+        for name in segments[segment]:
+            row = minutes[slots[name][0] % SLOTS]
+            first, until = max(0, offset), min(MINUTES, offset + row.size)
+            lines[name][first:until] = row[first - offset : until - offset]
 
 
 def _add_frames(
-    db: sqlite3.Connection,
+    store: Store,
     metric: Metric,
     slots: Mapping[str, tuple[int, int]],
     lines: Mapping[str, Values],
     begin_ms: int,
 ) -> None:
     """Fill the minutes of the open hour."""
-    for at_ms, data in _frames(db, metric, begin_ms):
+    end_ms = begin_ms + MINUTES * MINUTE_MS
+    # All frames where names have a slower pace, else the last of each minute.
+    read = store.last_frames if store.pace_ms(metric.scope) is None else store.frames
+    for at_ms, data in read(metric, begin_ms, end_ms):
         try:
             values = _frames_kept.values(data, exact=metric.exact)
         except Damaged:
@@ -180,14 +170,3 @@ def _size(packed: bytes, values: Values) -> int:
 
 
 _frames_kept: Final = FrameCache(FRAMES_BYTES_MAX)
-
-
-def _frames(db: sqlite3.Connection, metric: Metric, begin_ms: int) -> Iterator[tuple[int, bytes]]:
-    """Return the last frame of each minute; all frames where names have a slower pace."""
-    slow = db.execute("SELECT 1 FROM pace WHERE scope = ?", (SCOPES[metric.scope],)).fetchone()
-    choice = "at_ms, data" if slow else "max(at_ms), data"
-    each = "ORDER BY at_ms" if slow else f"GROUP BY at_ms / {MINUTE_MS}"
-    return db.execute(
-        f"SELECT {choice} FROM frame WHERE metric = ? AND at_ms >= ? AND at_ms < ? {each}",  # noqa: S608 - constants
-        (metric.number, begin_ms, begin_ms + MINUTES * MINUTE_MS),
-    )

@@ -5,24 +5,16 @@ what is found decides what is done, and a row that exists is merged.
 """
 
 import logging
-import sqlite3
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
-from console.services.history.blocks import Values, pack, reduced, rounded
-from console.services.history.files import (
-    MINUTES_OF_DAY,
-    SAMPLES_OF_HOUR,
-    SAMPLES_OF_MINUTE,
-    SLOTS,
-    size_bytes,
-    transaction,
-)
-from console.services.history.metrics import BY_NUMBER, DAY_MS, HOUR_MS, SCOPES, Metric
-from console.services.history.rows import read_frames, read_hour
+from console.services.history.blocks import pack, reduced, rounded
+from console.services.history.metrics import BY_NUMBER, DAY_MS, HOUR_MS, MINUTE_MS, Metric
+from console.services.history.rows import read_frames, shape_of, store_values, unpacked_row
+from console.services.history.store import SAMPLES_OF_MINUTE, SLOTS, Store, Table
 
 log = logging.getLogger(__name__)
 
@@ -32,22 +24,20 @@ SAMPLES_KEPT_MS: Final = DAY_MS + HOUR_MS
 SETTLED_AFTER_MS: Final = 30_000
 #: Rows of `day` that are written in one transaction.
 ROWS_AT_ONCE: Final = 32
-#: Free pages returned to the file system in one step.
-FREED_PAGES: Final = 4_096
 
 
 class Upkeep:
-    """The work on one cluster's file beside sampling; `forgot_names` is called after removals."""
+    """The work on one cluster's store beside sampling; `forgot_names` is called after removals."""
 
     def __init__(
         self,
-        db: sqlite3.Connection,
+        store: Store,
         forgot_names: Callable[[], None],
         *,
         keep_days: int,
         bytes_max: int,
     ) -> None:
-        self._db = db
+        self._store = store
         self._forgot_names = forgot_names
         self._keep_days = keep_days
         self._bytes_max = bytes_max
@@ -63,15 +53,15 @@ class Upkeep:
         while (closed := self._closed_frames(hour_ms)) is not None:
             if not within():
                 return False
-            with transaction(self._db):
+            with self._store.transaction():
                 self._store_hour(*closed)
         day_ms = settled_ms // DAY_MS * DAY_MS
         if self._days_done_ms < day_ms and not self._todo:
-            self._todo.extend(self._missing_days(day_ms))
+            self._todo.extend(self._store.missing_days(self._days_done_ms, day_ms))
         while self._todo:
             if not within():
                 return False
-            with transaction(self._db):
+            with self._store.transaction():
                 for _ in range(min(ROWS_AT_ONCE, len(self._todo))):
                     self._store_day(*self._todo.popleft())
         self._days_done_ms = day_ms
@@ -81,55 +71,31 @@ class Upkeep:
         return True
 
     def _closed_frames(self, hour_ms: int) -> tuple[Metric, int] | None:
-        """The metric and the hour of the oldest frame before `hour_ms`."""
-        row = self._db.execute(
-            "SELECT metric, at_ms FROM frame WHERE at_ms < ? LIMIT 1", (hour_ms,)
-        ).fetchone()
+        """The metric and the hour of a frame before `hour_ms`."""
+        row = self._store.frame_before(hour_ms)
         return (BY_NUMBER[row[0]], row[1] // HOUR_MS * HOUR_MS) if row else None
 
     def _store_hour(self, metric: Metric, begin_ms: int) -> None:
         """Move the frames of a metric's hour to rows of `hour`."""
-        span = (metric.number, begin_ms, begin_ms + HOUR_MS)
-        values = read_frames(self._db, metric, begin_ms)
-        store_hour(self._db, metric, begin_ms, values)
-        self._db.execute("DELETE FROM frame WHERE metric = ? AND at_ms >= ? AND at_ms < ?", span)
+        values = read_frames(self._store, metric, begin_ms)
+        store_values(self._store, "hour", metric, begin_ms, values)
+        self._store.delete_frames(metric, begin_ms, begin_ms + HOUR_MS)
         seen = np.flatnonzero(~np.isnan(values).all(axis=1))
-        number = SCOPES[metric.scope]
-        self._db.executemany(
-            "UPDATE name SET last_ms = max(last_ms, ?) WHERE scope = ? AND slot = ?",
-            [(begin_ms + HOUR_MS, number, int(slot)) for slot in seen],
-        )
-
-    def _missing_days(self, day_ms: int) -> list[tuple[int, int, int]]:
-        """Metric, segment and day of the rows that `day` lacks, before the open day."""
-        rows = self._db.execute(
-            f"""SELECT DISTINCT metric, segment, begin_ms / {DAY_MS} * {DAY_MS} AS day_ms
-            FROM hour WHERE begin_ms < ? AND begin_ms >= ? AND NOT EXISTS (
-              SELECT 1 FROM day WHERE day.metric = hour.metric AND day.segment = hour.segment
-              AND day.begin_ms = hour.begin_ms / {DAY_MS} * {DAY_MS}
-            )""",  # noqa: S608 - constants only
-            (day_ms, self._days_done_ms),
-        )
-        return list(rows)
+        self._store.see_names(metric.scope, seen.tolist(), begin_ms + HOUR_MS)
 
     def _store_day(self, number: int, segment: int, day_ms: int) -> None:
         """Write the minutes of a segment's day."""
         metric = BY_NUMBER[number]
-        minutes = np.full((len(metric.kept), SLOTS, MINUTES_OF_DAY), np.nan)
-        per_hour = SAMPLES_OF_HOUR // SAMPLES_OF_MINUTE
-        for hour in range(24):
-            values = read_hour(self._db, metric, segment, day_ms + hour * HOUR_MS)
-            if values is None:
-                continue
-            kept = reduced(values, SAMPLES_OF_MINUTE, metric.kept)
+        minutes = np.full(shape_of("day", metric, SLOTS), np.nan)
+        rows = self._store.rows("hour", metric, day_ms, day_ms + DAY_MS, [segment])
+        for _segment, begin_ms, data in rows:
+            first = (begin_ms - day_ms) // MINUTE_MS
+            kept = reduced(unpacked_row("hour", metric, data), SAMPLES_OF_MINUTE, metric.kept)
             for index, name in enumerate(metric.kept):
-                # The mean of counts is no count: its last digits would fill the file.
+                # The mean of counts is no count: its last digits would fill the store.
                 values = rounded(kept[name]) if name == "avg" else kept[name]
-                minutes[index, :, hour * per_hour : (hour + 1) * per_hour] = values
-        data = pack(minutes, exact=metric.exact)
-        self._db.execute(
-            "INSERT OR REPLACE INTO day VALUES (?, ?, ?, ?)", (number, segment, day_ms, data)
-        )
+                minutes[index, :, first : first + HOUR_MS // MINUTE_MS] = values
+        self._store.put_rows("day", [(number, segment, day_ms, pack(minutes, exact=metric.exact))])
 
     def _retain(self, now_ms: int) -> None:
         """Delete what is too old, then the oldest days beyond the size, then unused names."""
@@ -137,50 +103,28 @@ class Upkeep:
         self._delete("hour", oldest_sample_ms)
         self._delete("day", (now_ms - self._keep_days * DAY_MS) // DAY_MS * DAY_MS)
         deleted = 0
-        while size_bytes(self._db) > self._bytes_max and (oldest := self._oldest()) is not None:
+        while self._store.size_bytes() > self._bytes_max and (oldest := self._oldest()) is not None:
             self._delete(oldest[0], oldest[1] + 1)
             deleted += 1
         if deleted:
             log.warning("CONSOLE_HISTORY_MB is reached: the %d oldest parts were deleted", deleted)
         first = self._oldest()
         kept_from_ms = now_ms - SAMPLES_KEPT_MS if first is None else first[1]
-        with transaction(self._db):
-            gone = self._db.execute("DELETE FROM name WHERE last_ms < ?", (kept_from_ms,)).rowcount
-            self._db.execute(
-                "UPDATE name SET first_ms = ? WHERE first_ms < ?", (kept_from_ms, kept_from_ms)
-            )
+        with self._store.transaction():
+            gone = self._store.forget_names(kept_from_ms)
         if gone:
             self._forgot_names()
-        # A script, because `execute` stops after the first freed page.
-        self._db.executescript(f"PRAGMA incremental_vacuum({FREED_PAGES})")
+        self._store.compact()
 
-    def _oldest(self) -> tuple[str, int] | None:
+    def _oldest(self) -> tuple[Table, int] | None:
         """The table and the time of the oldest rows: of `day`, else of `hour`."""
-        for table in ("day", "hour"):
-            begin_ms = self._db.execute(f"SELECT min(begin_ms) FROM {table}").fetchone()[0]  # noqa: S608 - constants
+        tables: tuple[Table, ...] = ("day", "hour")
+        for table in tables:
+            begin_ms = self._store.oldest_ms(table)
             if begin_ms is not None:
                 return table, begin_ms
         return None
 
-    def _delete(self, table: str, before_ms: int) -> None:
-        with transaction(self._db):
-            self._db.execute(f"DELETE FROM {table} WHERE begin_ms < ?", (before_ms,))  # noqa: S608 - constants
-
-
-def store_hour(db: sqlite3.Connection, metric: Metric, begin_ms: int, values: Values) -> None:
-    """Write the samples of all slots in an hour to rows of `hour`; an existing row is merged.
-
-    Runs in a transaction of the caller.
-    """
-    segments = -(-values.shape[0] // SLOTS)
-    padded = np.full((segments * SLOTS, SAMPLES_OF_HOUR), np.nan)
-    padded[: values.shape[0]] = values
-    for segment in range(segments):
-        part = padded[segment * SLOTS : (segment + 1) * SLOTS]
-        if np.isnan(part).all():
-            continue
-        key = (metric.number, segment, begin_ms)
-        before = read_hour(db, metric, segment, begin_ms)
-        merged = part if before is None else np.where(np.isnan(part), before, part)
-        data = pack(merged, exact=metric.exact)
-        db.execute("INSERT OR REPLACE INTO hour VALUES (?, ?, ?, ?)", (*key, data))
+    def _delete(self, table: Table, before_ms: int) -> None:
+        with self._store.transaction():
+            self._store.delete_rows(table, before_ms)

@@ -1,14 +1,13 @@
 """Samples of one time become frames, one for each metric."""
 
 import logging
-import sqlite3
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from console.services.history.blocks import LEVEL_OF_FRAMES, pack
-from console.services.history.files import NAMES_MAX, transaction
 from console.services.history.metrics import METRICS, SCOPES, Scope
+from console.services.history.store import NAMES_MAX, STORE_ERRORS, Store
 
 log = logging.getLogger(__name__)
 
@@ -17,10 +16,10 @@ Samples = Mapping[int, Mapping[str, float | None]]
 
 
 class Writer:
-    """Appends samples to the file of a cluster; keeps the slots of all names in memory."""
+    """Appends samples to the store of a cluster; keeps the slots of all names in memory."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._slots: dict[Scope, dict[str, int]] = {scope: {} for scope in SCOPES}
         #: Names without a slot, because NAMES_MAX names of their scope have one.
         self.left_out = 0
@@ -31,24 +30,22 @@ class Writer:
         scopes = {number: scope for scope, number in SCOPES.items()}
         for slots in self._slots.values():
             slots.clear()
-        for number, slot, name in self._db.execute("SELECT scope, slot, name FROM name"):
+        for number, slot, name in self._store.slots():
             self._slots[scopes[number]][name] = slot
 
     def append(self, at_ms: int, samples: Samples, paces: Mapping[Scope, int]) -> None:
         """Store the samples of a time, and the interval between two samples of a name by scope.
 
-        A second sample of the same time is dropped. Raises sqlite3.Error; then nothing is stored.
+        A second sample of the same time is dropped. Raises one of STORE_ERRORS; then nothing
+        is stored.
         """
         try:
-            with transaction(self._db):
+            with self._store.transaction():
                 self._name(at_ms, samples)
                 rows = [(number, at_ms, self._frame(number, samples)) for number in samples]
-                self._db.executemany("INSERT OR IGNORE INTO frame VALUES (?, ?, ?)", rows)
-                self._db.executemany(
-                    "INSERT OR REPLACE INTO pace VALUES (?, ?)",
-                    [(SCOPES[scope], pace_ms) for scope, pace_ms in paces.items()],
-                )
-        except sqlite3.Error:
+                self._store.add_frames(rows)
+                self._store.set_paces(paces)
+        except STORE_ERRORS:
             self.reload()  # new slots were rolled back
             raise
 
@@ -60,13 +57,12 @@ class Writer:
             self.reload()  # another process may have given slots before its lease ended
         for scope, slots in self._slots.items():
             new = [name for name in seen[scope] if name not in slots]
-            free = _free_slots(slots.values(), min(len(new), NAMES_MAX - len(slots)))
+            free = free_slots(slots.values(), min(len(new), NAMES_MAX - len(slots)))
             self.left_out += len(new) - len(free)
             given = dict(zip(new, free, strict=False))
             slots.update(given)
-            self._db.executemany(
-                "INSERT INTO name VALUES (?, ?, ?, ?, ?)",
-                [(SCOPES[scope], slot, name, at_ms, at_ms) for name, slot in given.items()],
+            self._store.add_names(
+                (SCOPES[scope], slot, name, at_ms, at_ms) for name, slot in given.items()
             )
         if self.left_out:
             log.warning("no history of %d names: the limit is %d", self.left_out, NAMES_MAX)
@@ -87,7 +83,7 @@ class Writer:
         return pack(values, exact=metric.exact, level=LEVEL_OF_FRAMES)
 
 
-def _free_slots(used: Iterable[int], count: int) -> list[int]:
+def free_slots(used: Iterable[int], count: int) -> list[int]:
     """Return the lowest unused slots."""
     taken, free, slot = set(used), list[int](), 0
     while len(free) < count:

@@ -208,3 +208,25 @@ def test_a_file_without_keys_is_refused(tmp_path: Path, text: str) -> None:
                 "GANTRY_HOME": str(tmp_path),
             }
         )
+
+
+@pytest.mark.parametrize(
+    ("variables", "in_database"),
+    [
+        ({}, False),
+        ({"DATABASE_URL": "sqlite:////tmp/a.sqlite3"}, False),
+        ({"DATABASE_URL": "postgres://host/gantry"}, True),
+        ({"DATABASE_URL": "postgres://host/gantry", "CONSOLE_HISTORY_STORE": "files"}, False),
+        ({"DATABASE_URL": "postgres://host/gantry", "CONSOLE_HISTORY_STORE": "Database"}, True),
+    ],
+)
+def test_the_history_is_in_postgresql_where_there_is_one(
+    tmp_path: Path, variables: dict[str, str], in_database: bool
+) -> None:
+    assert read(tmp_path, **variables).history.in_database is in_database
+
+
+@pytest.mark.parametrize("store", ["database", "duckdb"])
+def test_an_unusable_store_of_the_history_is_named(tmp_path: Path, store: str) -> None:
+    with pytest.raises(EnvironmentProblem, match=f"CONSOLE_HISTORY_STORE = '{store}'"):
+        read(tmp_path, CONSOLE_HISTORY_STORE=store)

@@ -1,6 +1,5 @@
 """Sparklines: the last hour of a list's rows, over the open hour and the packed one."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from console.services.history.sparklines import (
     Sparkline,
     read_sparklines,
 )
+from console.services.history.store import Place
 from console.services.history.upkeep import SETTLED_AFTER_MS
 from tests.unit.history.stored import DAY_0_MS, recorder
 
@@ -29,10 +29,9 @@ def line(*values: float) -> Sparkline:
 
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_line_has_the_last_sample_of_each_minute_of_the_hour(
-    tmp_path: Path, is_packed: bool
+    place: Place, is_packed: bool
 ) -> None:
-    path = tmp_path / "local.sqlite3"
-    with recorder(path) as record:
+    with recorder(place) as record:
         for at_ms in range(DAY_0_MS, HALF_PAST_MS, INTERVAL_MS):
             minute, sample = divmod((at_ms - DAY_0_MS) // INTERVAL_MS, 6)
             values = {"orders": minute + sample / 100, "new": 1.0 if minute > 80 else None}
@@ -40,7 +39,7 @@ def test_a_line_has_the_last_sample_of_each_minute_of_the_hour(
         if is_packed:
             record.keep(HALF_PAST_MS + SETTLED_AFTER_MS + INTERVAL_MS)
             assert record.count("hour") == 1
-        lines = read_sparklines(path, RATE, ["orders", "new", "gone"], HALF_PAST_MS - 1)
+        lines = read_sparklines(place, RATE, ["orders", "new", "gone"], HALF_PAST_MS - 1)
     assert set(lines) == {"orders", "new"}
     expected = np.arange(30, 30 + MINUTES) + 0.05
     np.testing.assert_allclose(lines["orders"].values, expected, rtol=0.001)
@@ -48,16 +47,14 @@ def test_a_line_has_the_last_sample_of_each_minute_of_the_hour(
     assert lines["new"].known.tolist() == [1.0] * 9
 
 
-def test_a_name_has_no_minutes_of_the_name_before(tmp_path: Path) -> None:
-    path = tmp_path / "local.sqlite3"
-    with recorder(path) as record:
+def test_a_name_has_no_minutes_of_the_name_before(place: Place) -> None:
+    with recorder(place) as record:
         record.put(DAY_0_MS, "topic", "produce_rate", {"orders": 7.0})
-        record.db.execute("UPDATE name SET first_ms = ?", (DAY_0_MS + 2 * MINUTE_MS,))
-        assert read_sparklines(path, RATE, ["orders"], DAY_0_MS + 3 * MINUTE_MS) == {}
+        record.change("UPDATE {t}name SET first_ms = ? WHERE {own}", DAY_0_MS + 2 * MINUTE_MS)
+        assert read_sparklines(place, RATE, ["orders"], DAY_0_MS + 3 * MINUTE_MS) == {}
 
 
-def test_a_frame_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "local.sqlite3"
+def test_a_frame_is_unpacked_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     unpacked: list[bytes] = []
 
     def counted(packed: bytes, *shape: Any, **more: Any) -> Any:
@@ -66,18 +63,18 @@ def test_a_frame_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(sparklines, "unpack", counted)
     monkeypatch.setattr(sparklines, "_frames_kept", FrameCache(FRAMES_BYTES_MAX))
-    with recorder(path) as record:
+    with recorder(place) as record:
         for minute in range(3):
             record.put(
                 DAY_0_MS + minute * MINUTE_MS, "topic", "produce_rate", {"once": 0.37 + minute}
             )
-        first = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+        first = read_sparklines(place, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
         assert len(unpacked) == 3
-        second = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+        second = read_sparklines(place, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
         assert len(unpacked) == 3
         assert second["once"].known.tolist() == first["once"].known.tolist()
         record.put(DAY_0_MS + 3 * MINUTE_MS, "topic", "produce_rate", {"once": 9.37})
-        third = read_sparklines(path, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
+        third = read_sparklines(place, RATE, ["once"], DAY_0_MS + 3 * MINUTE_MS)
     assert len(unpacked) == 4
     np.testing.assert_allclose(third["once"].known, [0.37, 1.37, 2.37, 9.37], rtol=0.001)
 
@@ -120,11 +117,11 @@ def test_kept_frames_are_bounded_by_their_size() -> None:
     assert half.bytes > most * 0.9
 
 
-def test_a_missing_file_and_an_empty_list_have_no_lines(tmp_path: Path) -> None:
-    assert read_sparklines(tmp_path / "none.sqlite3", RATE, ["orders"], DAY_0_MS) == {}
-    with recorder(tmp_path / "local.sqlite3") as record:
+def test_a_place_without_history_and_an_empty_list_have_no_lines(place: Place) -> None:
+    assert read_sparklines(place, RATE, ["orders"], DAY_0_MS) == {}
+    with recorder(place) as record:
         record.put(DAY_0_MS, "topic", "produce_rate", {"orders": 7.0})
-        assert read_sparklines(tmp_path / "local.sqlite3", RATE, [], DAY_0_MS) == {}
+        assert read_sparklines(place, RATE, [], DAY_0_MS) == {}
 
 
 def test_a_gap_interrupts_the_line_and_a_single_sample_is_a_dot() -> None:

@@ -1,7 +1,6 @@
 """The charts of the history and the sparklines of lists, for pages of all areas."""
 
 import logging
-import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,9 +10,10 @@ from django.template import RequestContext
 
 from console.gateway import now_ms
 from console.services.history.charts import section_of
-from console.services.history.files import path_of
 from console.services.history.metrics import BY_NAME, Scope, broker_name
+from console.services.history.places import place_of
 from console.services.history.sparklines import HEIGHT, Sparkline, read_sparklines
+from console.services.history.store import STORE_ERRORS
 
 log = logging.getLogger(__name__)
 register = template.Library()
@@ -38,10 +38,10 @@ def sparklines(
     """Return the lines of a page's rows by name, from one read; none when the history is not
     readable.
     """
-    path = path_of(settings.GANTRY_HOME, cluster.name)
+    place = place_of(settings.GANTRY_HOME, cluster.name)
     try:
-        return read_sparklines(path, BY_NAME[scope, metric], list(names), now_ms())
-    except (sqlite3.Error, OSError) as error:
+        return read_sparklines(place, BY_NAME[scope, metric], list(names), now_ms())
+    except STORE_ERRORS as error:
         log.warning("no sparklines of %s: %s", cluster.name, error)
         return {}
 

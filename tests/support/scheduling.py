@@ -32,7 +32,14 @@ SERIAL_GROUPS = (
     ("tests/spark/",),
 )
 #: Files with tests of ten seconds and more, behind the groups.
-LONG = ("tests/unit/kernel/test_absent.py", "tests/crash/", "tests/client/")
+LONG = (
+    "tests/unit/kernel/test_absent.py",
+    "tests/crash/",
+    "tests/client/",
+    "tests/api/test_schemathesis.py",
+    "tests/api/test_bundles.py",
+    "tests/unit/launcher/",
+)
 ORDER = (*(name for group in SERIAL_GROUPS for name in group), *LONG)
 
 

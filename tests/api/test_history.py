@@ -1,5 +1,6 @@
 """The history: one sampler of several, samples of a real cluster, and its REST resource."""
 
+import logging
 import math
 import threading
 from contextlib import suppress
@@ -8,12 +9,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import OperationalError
 from pytest_django import Settings
 
 from console.gateway import gateway, now_ms
 from console.services.history.files import path_of
 from console.services.history.metrics import BY_NAME, INTERVAL_MS
 from console.services.history.sampler import LEASE, Sampler
+from console.services.leases import lease
 from console.services.leases.models import Lease
 from tests.api.conftest import Api, browser
 from tests.api.outages import Own
@@ -201,6 +204,30 @@ def test_a_name_with_signs_and_the_name_of_a_slave_do_not_mix(api: Api, home: Pa
         master = api.get(f"{QUERY}disk_ratio&broker=a&range=15m")
         slave = api.get(f"{QUERY}disk_ratio&broker=a&broker_id=1&range=15m")
     assert (known(master, "last"), known(slave, "last")) == ([0.5], [0.25])
+
+
+@pytest.mark.django_db
+def test_an_outage_of_the_database_is_logged_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[Any] = [OperationalError("gone"), OperationalError("gone"), False]
+
+    def hold(*_: Any) -> bool:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return bool(answer)
+
+    monkeypatch.setattr(lease.Lease, "hold", hold)
+    sampler = Sampler()
+    with caplog.at_level(logging.INFO):
+        for number in range(3):
+            assert not sampler.sample(NOW_MS + number * INTERVAL_MS)
+    texts = [each.getMessage() for each in caplog.records]
+    assert [text.partition(":")[0] for text in texts] == [
+        "no samples of the history until the database answers",
+        "the database answers again",
+    ]
 
 
 @pytest.mark.django_db

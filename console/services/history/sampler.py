@@ -121,6 +121,7 @@ class Sampler:
 
     def __init__(self) -> None:
         self.holder = new_holder()
+        self._has_database = True
         self._thread = Periodic("history", INTERVAL_MS, self.sample, self._end, stop_s=STOP_S)
         self._histories: dict[tuple[str, str], ClusterHistory] = {}
         self._running: dict[tuple[str, str], Future[None]] = {}
@@ -143,8 +144,13 @@ class Sampler:
         try:
             is_holder = LEASE.hold(self.holder, now_ms())
         except DatabaseError as trouble:
-            log.warning("no sample of the history: %s", trouble)
+            if self._has_database:
+                log.warning("no samples of the history until the database answers: %s", trouble)
+            self._has_database = False
             return False
+        if not self._has_database:
+            log.info("the database answers again: the history has a gap")
+        self._has_database = True
         if not is_holder:
             self._close_stores()
             return False

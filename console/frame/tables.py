@@ -27,7 +27,8 @@ from django.utils.functional import cached_property
 from console.frame.column_choice import ColumnChoice, read_choice
 
 PAGE_SIZE = 50
-SEARCH_CHARS_MAX = 255
+#: Longest search, characters: a label with a quoted value fits.
+SEARCH_CHARS_MAX = 512
 
 
 class Named(Protocol):
@@ -44,7 +45,8 @@ N = TypeVar("N", bound=Named)
 class Column(Generic[R]):
     """One column; a column without `key` is not sortable.
 
-    A page shows an `optional` column only when the user has chosen the column.
+    A page shows an `optional` column only when the user has chosen the column. A column `below`
+    has no head: its values stand below those of the first column.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Column(Generic[R]):
     numeric: bool = False
     hint: Any = ""
     optional: bool = False
+    below: bool = False
 
 
 class Columns(Generic[R]):
@@ -180,7 +183,7 @@ class TablePage(Generic[R]):
         """Column heads; a click on the current sort column reverses the order."""
         heads = []
         for column in self.query.columns:
-            if not self.shows.get(column.name, True):
+            if column.below or not self.shows.get(column.name, True):
                 continue
             here = column.name == self.query.ordered_by
             down = here and self.query.descending

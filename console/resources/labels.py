@@ -38,28 +38,44 @@ def checked(labels: Mapping[Any, Any]) -> Labels:
     if len(labels) > LABELS_MAX:
         raise ValidationError([_("At most %(most)d labels are possible.") % {"most": LABELS_MAX}])
     for key, value in labels.items():
-        shown = ascii(key)[:KEY_SHOWN_CHARS]
-        if not isinstance(key, str) or not _KEY.fullmatch(key):
-            text = _(
-                "{key}: a key begins with a letter and has at most 40 small letters, digits, dots, "
-                "underscores and hyphens."
-            )
-            wrong.append(format_lazy(text, key=shown))
-        elif not _is_value(value):
-            text = _(
-                "{key}: a value is a text of 1 to {most} visible characters, without blanks at its "
-                "ends."
-            )
-            wrong.append(format_lazy(text, key=shown, most=VALUE_CHARS_MAX))
+        if not is_key(key):
+            wrong.append(key_rule(key))
+        elif not is_value(value):
+            wrong.append(value_rule(key))
     if wrong:
         raise ValidationError(wrong)
     return {key: labels[key] for key in sorted(labels)}
 
 
-def _is_value(value: Any) -> bool:
+def is_key(key: Any) -> bool:
+    return isinstance(key, str) and _KEY.fullmatch(key) is not None
+
+
+def is_value(value: Any) -> bool:
     if not isinstance(value, str) or not 0 < len(value) <= VALUE_CHARS_MAX:
         return False
     return is_visible(value) and value == value.strip()
+
+
+def key_rule(key: Any) -> Any:
+    """Return the rule that a wrong key breaks, as lazy text."""
+    text = _(
+        "{key}: a key begins with a letter and has at most 40 small letters, digits, dots, "
+        "underscores and hyphens."
+    )
+    return format_lazy(text, key=_shown(key))
+
+
+def value_rule(key: Any) -> Any:
+    """Return the rule that the wrong value of a key breaks, as lazy text."""
+    text = _(
+        "{key}: a value is a text of 1 to {most} visible characters, without blanks at its ends."
+    )
+    return format_lazy(text, key=_shown(key), most=VALUE_CHARS_MAX)
+
+
+def _shown(key: Any) -> str:
+    return ascii(key)[:KEY_SHOWN_CHARS]
 
 
 def labels_of(cluster: str, kind: Kind, name: str) -> Labels:

@@ -26,7 +26,9 @@ from console.gateway.groups.changes import (
 from console.gateway.groups.listing import group_rows, group_settings
 from console.gateway.groups.members import group_clients, queue_owners, running_info
 from console.gateway.groups.progress import group_offsets, with_owners
+from console.resources import label_filter
 from console.resources.api import ResourceList, ResourceOne
+from console.resources.label_filter import LABEL
 from console.resources.labels import labels_of, with_labels
 from console.resources.models import Kind
 
@@ -44,7 +46,8 @@ class GroupList(ResourceList):
     access_names = Scope.SOME
 
     @extend_schema(
-        parameters=list_parameters(listing.COLUMNS, SHOW), responses=serializers.GroupPageSerializer
+        parameters=list_parameters(listing.COLUMNS, SHOW, LABEL),
+        responses=serializers.GroupPageSerializer,
     )
     def get(self, request: Request, cluster: str) -> Response:
         """Groups of the cluster with lag, consume rate, clients and dead letters.
@@ -59,7 +62,8 @@ class GroupList(ResourceList):
             raise ValidationError({"show": [_("Expected one of: %(known)s") % {"known": known}]})
         answer = only_readable(request, "groups", self.cluster, self.cluster.ask(group_rows))
         query = TableQuery.read(params, listing.COLUMNS, default="name")
-        rows = query.matching(answer.value)
+        terms = label_filter.read(params.get("label", ""))
+        rows = label_filter.matching(query, cluster, Kind.GROUP, answer.value, terms)
         numbers, lines = listing.numbered(self.cluster, rows, query.ordered_by, show)
         part = cut(params, listing.COLUMNS, listing.passing(lines, show))
         numbers.fill(part.rows)

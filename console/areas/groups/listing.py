@@ -92,7 +92,9 @@ METRIC_COLUMNS: tuple[Column[GroupLine], ...] = (
     Column("topics", _("Topics"), metric(lambda numbers: numbers.topic_count), numeric=True),
 )
 COLUMNS: Columns[GroupLine] = Columns(
-    Column("name", _("Group"), lambda line: line.row.name), *METRIC_COLUMNS
+    Column("name", _("Group"), lambda line: line.row.name),
+    Column("labels", _("Labels"), below=True),
+    *METRIC_COLUMNS,
 )
 METRIC_NAMES = frozenset(column.name for column in METRIC_COLUMNS)
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.areas.groups import views
 from console.areas.groups.resource import GROUP
+from console.resources.label_pages import label_page_urls
 from console.resources.pages import page_urls
 
 app_name = "groups"
@@ -20,4 +21,5 @@ urlpatterns = [
     ),
     path("groups/<name:group>/clients/<name:client>/", views.ClientPage.as_view(), name="client"),
     *page_urls(GROUP),
+    *label_page_urls(GROUP),
 ]

@@ -23,7 +23,8 @@ from console.gateway.groups.progress import (
     group_offsets,
     with_owners,
 )
-from console.resources import history
+from console.resources import history, label_filter
+from console.resources.labels import labels_by_name, labels_of
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -40,7 +41,8 @@ class GroupListPage(ClusterPage):
         chosen = request.GET.get("show", "")
         query = TableQuery.of_page(request, listing.COLUMNS, table="groups", default="name")
         numbers, lines = listing.numbered(self.cluster, answer.value, query.ordered_by, chosen)
-        page = query.page(query.matching(listing.passing(lines, chosen)))
+        passing = listing.passing(lines, chosen)
+        page = query.page(label_filter.matching(query, cluster, Kind.GROUP, passing))
         numbers.fill(page.rows)
         told = numbers.as_answer(answer.failures)
         return self.show(
@@ -50,6 +52,7 @@ class GroupListPage(ClusterPage):
             page=page,
             left_out=numbers.left_out,
             choice=query.choice,
+            labels=labels_by_name(cluster, Kind.GROUP, page.names),
             chosen=chosen if chosen in listing.FILTERS else "",
             chips=listing.chips(lines, complete=numbers.all_known),
             all_count=len(listing.passing(lines, "")),
@@ -101,6 +104,7 @@ class GroupPage(GroupTab):
             progress=offsets and offsets.progress,
             topics=by_topic(offsets.queues if offsets else ()),
             letters=letters,
+            labels=labels_of(cluster, Kind.GROUP, group),
             why=why,
         )
 

@@ -29,8 +29,9 @@ from console.gateway import Answer
 from console.gateway.changes import etag_of
 from console.gateway.topics.listing import TopicDetail, TopicRow, topic_detail, topic_rows
 from console.gateway.topics.metrics import TopicMetrics, topic_metrics
-from console.resources import bulk
+from console.resources import bulk, label_filter
 from console.resources.api import BulkUpdate, ResourceList, ResourceOne
+from console.resources.label_filter import LABEL
 from console.resources.labels import labels_of, with_labels
 from console.resources.models import Kind
 
@@ -41,7 +42,9 @@ class TopicList(ResourceList):
     resource = TOPIC
     access_names = Scope.SOME
 
-    @extend_schema(parameters=list_parameters(listing.COLUMNS, TYPE), responses=TopicPageSerializer)
+    @extend_schema(
+        parameters=list_parameters(listing.COLUMNS, TYPE, LABEL), responses=TopicPageSerializer
+    )
     def get(self, request: Request, cluster: str) -> Response:
         """Topics of the cluster with their metrics.
 
@@ -55,7 +58,9 @@ class TopicList(ResourceList):
             raise ValidationError({"type": [_("Expected one of: %(known)s") % {"known": known}]})
         answer = only_readable(request, "topics", self.cluster, self.cluster.ask(topic_rows))
         query = TableQuery.read(params, listing.COLUMNS, default="name")
-        found = query.matching(listing.of_kind(answer.value, kind))
+        terms = label_filter.read(params.get("label", ""))
+        rows = listing.of_kind(answer.value, kind)
+        found = label_filter.matching(query, cluster, Kind.TOPIC, rows, terms)
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         part = cut(params, listing.COLUMNS, lines)
         numbers.fill(part.rows)

@@ -84,6 +84,7 @@ METRIC_COLUMNS: tuple[Column[TopicLine], ...] = (
 )
 COLUMNS: Columns[TopicLine] = Columns(
     Column("name", _("Topic"), lambda line: line.row.name),
+    Column("labels", _("Labels"), below=True),
     Column("kind", _("Type"), lambda line: line.row.kind),
     Column("perm", _("Permission"), lambda line: line.row.perm),
     Column("write_queues", _("Write queues"), lambda line: line.row.write_queues, numeric=True),

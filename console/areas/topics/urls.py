@@ -4,6 +4,7 @@ from django.urls import path
 
 from console.areas.topics import views
 from console.areas.topics.resource import TOPIC
+from console.resources.label_pages import label_page_urls
 from console.resources.pages import page_urls
 
 app_name = "topics"
@@ -20,4 +21,5 @@ urlpatterns = [
     ),
     path("topics/<name:topic>/permissions/", views.PermissionsPage.as_view(), name="permissions"),
     *page_urls(TOPIC),
+    *label_page_urls(TOPIC),
 ]

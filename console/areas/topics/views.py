@@ -17,7 +17,8 @@ from console.gateway.acl_users.topic_rules import topic_rules
 from console.gateway.groups.topic_groups import groups_reading
 from console.gateway.topics.listing import TopicDetail, topic_detail, topic_rows
 from console.gateway.topics.metrics import bulk_topic_metrics, topic_metrics
-from console.resources import history
+from console.resources import history, label_filter
+from console.resources.labels import labels_by_name, labels_of
 from console.resources.models import Kind
 from console.resources.protection import is_protected
 
@@ -33,7 +34,8 @@ class TopicListPage(ClusterPage):
         answer = only_readable(request, "topics", self.cluster, self.cluster.ask(topic_rows))
         kind = request.GET.get("type", "")
         query = TableQuery.of_page(request, listing.COLUMNS, table="topics", default="name")
-        found = query.matching(listing.shown(answer.value, kind))
+        every = label_filter.matching(query, cluster, Kind.TOPIC, answer.value)
+        found = listing.shown(every, kind)
         numbers, lines = listing.numbered(self.cluster, found, query.ordered_by)
         page = query.page(lines)
         numbers.fill(page.rows)
@@ -45,11 +47,12 @@ class TopicListPage(ClusterPage):
             page=page,
             left_out=numbers.left_out,
             choice=query.choice,
+            labels=labels_by_name(cluster, Kind.TOPIC, page.names),
             kind=kind if kind in {*listing.KINDS, listing.ALL} else "",
             chips=listing.chips(answer.value),
             own_count=len(listing.shown(answer.value, "")),
             all_count=len(answer.value),
-            internal_matches=len(query.matching(answer.value)) - len(found),
+            internal_matches=len(every) - len(found),
         )
 
 
@@ -86,7 +89,8 @@ class TopicPage(TopicTab):
         numbers, failures = self.ask_if_up(topic_metrics, topic)
         if numbers is None:  # the last values of the list
             numbers = self.cluster.ask(bulk_topic_metrics).value.by_name.get(topic)
-        return self.show_tab(detail, failures, numbers=numbers)
+        labels = labels_of(cluster, Kind.TOPIC, topic)
+        return self.show_tab(detail, failures, numbers=numbers, labels=labels)
 
 
 class ConsumersPage(TopicTab):

@@ -355,6 +355,11 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": timedelta(hours=6),
         "options": {"expires": 3600},
     },
+    "forget-left-labels": {
+        "task": "console.resources.forget_left_labels",
+        "schedule": timedelta(minutes=30),
+        "options": {"expires": 1800},
+    },
     **{
         f"{kind}-on-schedule": {
             "task": "console.jobs.start_everywhere",

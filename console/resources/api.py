@@ -32,7 +32,7 @@ from console.gateway.changes import (
     states,
     states_with,
 )
-from console.resources import bulk, deletion, history
+from console.resources import bulk, deletion, history, left_labels
 from console.resources.protection import (
     check_confirmed,
     check_deletable,
@@ -134,6 +134,7 @@ class ResourceList(KindResource):
             risks = resource.new_risks(name, settings, names) if resource.new_risks else ()
             return Response(dry_run_body(name, lines, resource.confirm, risks))
         with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
+            left_labels.forget_before(self.cluster, resource, name, settings, brokers)
             outcomes = self.cluster.do(resource.create, name, settings, brokers, **confirmed)
             entry.after = settings
             entry.outcomes(outcomes)

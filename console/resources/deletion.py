@@ -11,18 +11,24 @@ from console.audit.recording import audited
 from console.gateway import Cluster, GatewayError
 from console.gateway.changes import BrokerOutcome
 from console.resources import bulk, labels
+from console.resources.models import Kind
 from console.resources.protection import NeedsName, Protected, check_deletable, protected
 from console.resources.resource import Resource
+from core_broker.message.topics import dlq_topic, retry_topic
 
 
 def delete_one(
     cluster: Cluster, resource: Resource, name: str, **given: Any
 ) -> Sequence[BrokerOutcome]:
     """Delete a resource, and its labels unless a broker failed; `given` are keywords of the kind's
-    command."""
+    command. The topics of a group go with the group, and so do the labels of the topics."""
     outcomes = cluster.do(resource.delete, name, **given)
     if all(each.error is None for each in outcomes):
         labels.forget(cluster.name, resource.kind, name)
+        if resource.kind is Kind.GROUP:
+            labels.forget(cluster.name, Kind.TOPIC, retry_topic(name))
+            if given.get("dead_letters"):
+                labels.forget(cluster.name, Kind.TOPIC, dlq_topic(name))
     return outcomes
 
 

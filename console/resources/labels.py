@@ -1,7 +1,7 @@
 """Labels of topics and groups: keys with values, such as owner, team, tier or a link.
 
 The console keeps the labels of an object in one row of its database. Labels go with a deletion by
-this console; those of a topic or group that another tool deleted stay until somebody deletes them.
+this console (`deletion.py`); `left_labels.py` deletes those of objects that another tool deleted.
 """
 
 import re

@@ -30,7 +30,7 @@ from console.gateway.changes import (
     states,
     states_with,
 )
-from console.resources import bulk, deletion, history
+from console.resources import bulk, deletion, history, left_labels
 from console.resources.forms import ResourceForm
 from console.resources.models import Kind
 from console.resources.protection import check_deletable, is_protected, set_protection
@@ -94,6 +94,7 @@ class CreatePage(ResourcePage):
         try:
             with audited(request, resource.action("create"), cluster=cluster, target=name) as entry:
                 brokers = form.cleaned_data["brokers"]
+                left_labels.forget_before(self.cluster, resource, name, settings, brokers)
                 confirmed = resource.confirmed(request.POST)
                 outcomes = self.cluster.do(resource.create, name, settings, brokers, **confirmed)
                 entry.after = settings

@@ -131,7 +131,7 @@ def test_views_by_parameters(api: Api, traffic: Traffic) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        *("focus=topic", "focus=x:y", f"focus=topic:{'x' * 400}", f"q={'x' * 300}"),
+        *("focus=topic", "focus=x:y", f"focus=topic:{'x' * 400}", f"q={'x' * 513}"),
         *("steps=0", "steps=9", "steps=%00", "limit=0", "limit=99999", "limit=-1"),
         *("collapse=nothing", "system=perhaps", "retry=2", "unknown=1", "steps=1&steps=2"),
     ],

@@ -21,7 +21,7 @@ from console.frame.permissions import Target
 from console.gateway import Cluster, Unusable, gateway
 from console.gateway.changes import BrokerOutcome, FieldChange
 from console.gateway.definitions import Outcomes, apply_items, definitions
-from console.resources import history
+from console.resources import history, left_labels
 from console.resources.models import Kind
 from core_broker.definitions.cluster import Outcome
 from core_broker.definitions.comparing import Action, Item, compare
@@ -129,6 +129,9 @@ def apply(request: HttpRequest | Request, cluster: Cluster, planned: Plan) -> li
         entry.after = {"items": [f"{item.kind} {item.name}" for item in planned.drift]}
         sections = registered()
         on_brokers = [item for item in planned.items if item.kind not in sections]
+        for item in on_brokers:
+            if item.action is Action.CREATE and item.kind in _HISTORY_KINDS:
+                left_labels.forget_absent(cluster, _HISTORY_KINDS[item.kind], [item.name])
         outcomes = cluster.do(apply_items, tuple(on_brokers))
         results = [
             _own_result(request, cluster, item)

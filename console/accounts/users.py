@@ -114,7 +114,7 @@ class UserPage(Page):
             "second-factor": self.reset_second_factor,
             "end": self.end_session,
             "revoke": self.revoke,
-            "delete": self.delete,
+            "delete": self.delete_account,
         }
         pressed = next((name for name in acts if name in request.POST), None)
         if pressed is None:
@@ -156,7 +156,7 @@ class UserPage(Page):
             changes.reset_second_factor(request.user, user)
         messages.success(request, _("The second factor is off."))
 
-    def delete(self, request: HttpRequest, user: User) -> HttpResponseBase:
+    def delete_account(self, request: HttpRequest, user: User) -> HttpResponseBase:
         name = user.get_username()
         before = {**changes.roles_of(user), "is_active": user.is_active}
         with audited(request, "user.delete", target=name, before=before):

@@ -4,6 +4,7 @@ The module imports from core_broker/kernel, and so needs the compiled kernel.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 from core_broker.fastpath.heartbeats import FastHeartbeats
@@ -50,6 +51,10 @@ class CompiledFastPath:
         )
         self.writer_thread = WriterThread(self._kernel.writes)
         self.polled_reads = PolledReads(self._kernel)
+        #: Lets the next read begin an iteration: takers call `begin` of the shells again.
+        self.end_iteration: Callable[[], None] = self._kernel.writes.end_iteration
+        #: Writes to the connections with answers, partly by the writer thread.
+        self.write: Callable[[list[AnswerWriter]], None] = self._kernel.writes.flush
 
     def accept(self, endpoint: Endpoint) -> asyncio.BaseProtocol | None:
         """Make a connection with a compiled protocol; None while kernelEnable is false."""
@@ -58,14 +63,6 @@ class CompiledFastPath:
         connection = Connection(endpoint, cast("ConnectionState", ConnectionState()))
         reads = self.polled_reads if self._ctx.config.kernel_poll_enable else None
         return CompiledProtocol(self._kernel, connection, self.writer_thread, reads)
-
-    def end_iteration(self) -> None:
-        """Let the next read begin an iteration: takers call `begin` of the shells again."""
-        self._kernel.writes.end_iteration()
-
-    def write(self, dirty: list[AnswerWriter]) -> None:
-        """Write to the connections with answers, partly by the writer thread."""
-        self._kernel.writes.flush(dirty)
 
     def stop(self) -> None:
         """End the writer thread and the poller; the last connection is gone."""

@@ -2,7 +2,7 @@
 
 A *taker* takes requests of one kind, without access to the broker. The taker's *shell* has access,
 and answers the taker's calls: mostly one call per iteration of the event loop. Values that cross
-the border are named tuples and protocols of the module; the kernel implements the protocols with C
+the border are tuples and protocols of the module; the kernel implements the protocols with C
 structs.
 """
 
@@ -17,18 +17,11 @@ from core_broker.store.files import Buffer
 # Sends
 
 
-class SendWindow(NamedTuple):
-    """Log position, store time and limits for the sends of an iteration."""
-
-    #: Commit log offset of the first record, and capacity behind the offset, bytes.
-    position: int
-    capacity_bytes: int
-    #: Store time of all records, ms since 1970.
-    now_ms: int
-    #: Maximum time between the arrival of a send and the handling, ms.
-    waited_max_ms: float
-    #: Maximum number of answers waiting for the disk.
-    held_max: int
+#: Log position, store time and limits for the sends of an iteration, in this order: commit log
+#: offset of the first record; capacity behind the offset, bytes; store time of all records, ms
+#: since 1970; maximum time between the arrival of a send and the handling, ms; maximum number of
+#: answers waiting for the disk. A plain tuple, since every iteration makes one.
+SendWindow = tuple[int, int, int, float, int]
 
 
 class SendSettings(NamedTuple):

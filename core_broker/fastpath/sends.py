@@ -77,11 +77,11 @@ class FastSends:
             return None
         if self._is_sync:
             turn.end_soon()
-        writes.keep(self.hand_over)
-        return SendWindow(
-            writes.position,
-            writes.capacity_bytes(),
-            writes.now_ms(),
+        position, capacity_bytes, now_ms = writes.begin(self.hand_over)
+        return (
+            position,
+            capacity_bytes,
+            now_ms,
             config.wait_time_mills_in_send_queue,
             config.send_thread_pool_queue_capacity - turn.waiters,
         )

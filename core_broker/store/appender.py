@@ -274,7 +274,8 @@ class Appender:
         except OSError as error:
             self._health.fail(f"writing the commit log failed: {error}")
             self._abandon(str(error))
-        self._note_time(int((time.monotonic() - began) * 1000))
+        self.write_time_ms = elapsed_ms = int((time.monotonic() - began) * 1000)
+        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)
         try:
             self._dispatcher.publish(self.listeners)
         except OSError as error:
@@ -289,10 +290,6 @@ class Appender:
         self._log.discard_staged()
         self._dispatcher.rollback()
         raise StoreReadOnly(reason)
-
-    def _note_time(self, elapsed_ms: int) -> None:
-        self.write_time_ms = elapsed_ms
-        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)
 
 
 def _no_pending() -> None:

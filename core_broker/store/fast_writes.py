@@ -18,30 +18,26 @@ class FastWrites:
     """Accepts encoded records between two calls of `write_staged`. Event loop only."""
 
     def __init__(self, parts: StoreParts, appender: Appender) -> None:
-        #: Store time of records staged now, ms.
-        self.now_ms: Callable[[], int] = appender.now
         #: Returns the queue of a legal topic.
         self.queue = parts.queues.get_or_create
-        #: Capacity for records at `position`, bytes.
+        #: Capacity behind the position of the next record, bytes.
         self.capacity_bytes: Callable[[], int] = appender.capacity_bytes
         self._appender = appender
+        self._now_ms: Callable[[], int] = appender.now
         self._log = parts.log
         self._queues = parts.queues
         #: Stages the held records; None without held records.
         self._stage_held: Callable[[], None] | None = None
         appender.stage_pending = self.settle
 
-    @property
-    def position(self) -> int:
-        """Physical offset of the next record."""
-        return self._log.position
-
-    def keep(self, stage: Callable[[], None]) -> None:
+    def begin(self, stage: Callable[[], None]) -> tuple[int, int, int]:
         """Register `stage` for one call before the next put, write or removal.
 
-        The caller has called `settle` before.
+        Returns the physical offset of the next record, the capacity behind it, bytes, and the store
+        time of records staged now, ms. The caller has called `settle` before.
         """
         self._stage_held = stage
+        return self._log.position, self.capacity_bytes(), self._now_ms()
 
     def settle(self) -> None:
         """Stage the held records."""
@@ -64,7 +60,7 @@ class FastWrites:
         entries: IndexEntries,
         now_ms: int,
     ) -> None:
-        """Stage encoded records for `position` with their units and index entries.
+        """Stage encoded records for the position of `begin` with their units and index entries.
 
         `records` has at most `capacity_bytes()` bytes; the last record begins at `newest`.
         `enter_units` appends the units to their queues, and adds the queues to a set. The next

@@ -79,6 +79,10 @@ class MessageStore:
         self._preallocator = workers.preallocator
         self._appender = workers.appender
         self.fast_writes = workers.fast_writes
+        #: Stages the records that a fast path holds (fast_writes.py).
+        self.stage_pending = workers.appender.stage_pending
+        #: Writes the iteration's messages, and shows them; after StoreReadOnly none is stored.
+        self.write_staged = workers.appender.write_staged
         #: Writes the log of a slave; epochs and confirm offset count under controllers.
         self.replica = Replica(workers)
         self.epochs, self.gate = workers.epochs, workers.gate
@@ -265,14 +269,6 @@ class MessageStore:
     def put_batch(self, inners: Sequence[MessageInner]) -> list[PutResult]:
         """Stage messages contiguously, all of them or none; results are in message order."""
         return self._appender.put_batch(inners)
-
-    def stage_pending(self) -> None:
-        """Stage the records that a fast path holds (fast_writes.py)."""
-        self._appender.stage_pending()
-
-    def write_staged(self) -> None:
-        """Write the iteration's messages, and show them; after StoreReadOnly none is stored."""
-        self._appender.write_staged()
 
     def run_flush_callbacks_by(self, run: Callable[[Callable[[], None]], None]) -> None:
         """Let `run` call the callbacks of each flush, within one call."""

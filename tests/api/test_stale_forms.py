@@ -4,17 +4,19 @@ import re
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from console.accounts.models import CustomRole
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.masking.models import MaskingRule
-from console.services.schemas.models import BodyRule
+from console.services.schemas.models import BodyRule, BodySchema
 from tests.api.conftest import Api, browser
 from tests.api.test_body_schemas import upload
 from tests.api.test_pages import html
 from tests.api.traffic import Traffic
 from tests.support.cluster import Cluster
+from tests.unit.console.body_schemas import ORDER_AVRO
 
 HOME = "/clusters/local"
 CHANGED = "Somebody else has changed this since you opened the page."
@@ -94,6 +96,36 @@ def test_rules_of_bodies_and_of_masks(api: Api, page: Client) -> None:
         "orders-b",
         "$..pin",
     )
+
+
+def test_an_upload_replaces_only_the_schema_that_its_page_has_shown(api: Api, page: Client) -> None:
+    url = f"{HOME}/body-schemas/upload/"
+
+    def save(name: str, content: bytes, opened: str) -> Any:
+        given = {"name": name, "format": "avro", "version": opened}
+        return page.post(url, given | {"content": SimpleUploadedFile("order.avsc", content)})
+
+    def opened(text: str) -> str:
+        found = re.search(r'name="version" value="([^"]+)"', text)
+        assert found is not None
+        return found[1]
+
+    first, second = ORDER_AVRO, ORDER_AVRO.replace(b"Order", b"Bill")
+    empty = opened(html(page, url))
+    assert save("shop", first, empty).status_code == 302
+    refused = save("shop", second, empty)
+    assert (refused.status_code, "There is a schema of this name" in refused.content.decode()) == (
+        409,
+        True,
+    )
+    assert BodySchema.objects.get().content == first
+    assert save("shop", second, opened(refused.content.decode())).status_code == 302
+    shown = opened(html(page, f"{url}?name=shop"))
+    assert save("shop", first, shown).status_code == 302
+    assert save("shop", second, shown).status_code == 409, "replaced since the page was opened"
+    assert save("other", second, shown).status_code == 302, "a new name overwrites nothing"
+    BodySchema.objects.filter(name="shop").delete()
+    assert save("shop", second, shown).status_code == 302, "deleted meanwhile"
 
 
 def test_definitions_that_differ_from_their_preview(page: Client, traffic: Traffic) -> None:

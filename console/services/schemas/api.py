@@ -225,7 +225,7 @@ def _expected_schema(request: Request, cluster: str, name: str) -> str | None:
 
     `*` expects any version, but not a schema that does not exist.
     """
-    found = BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
+    found = stored.schema_or_none(cluster, name)
     current = stored.schema_version(found)
     expected = expected_etag(request)
     if found is None and request.headers.get("If-Match", "").strip() == "*":

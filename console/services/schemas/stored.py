@@ -79,8 +79,12 @@ def rules_of(cluster: str) -> list[BodyRule]:
     )
 
 
+def schema_or_none(cluster: str, name: str) -> BodySchema | None:
+    return BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
+
+
 def schema_named(cluster: str, name: str) -> BodySchema:
-    found = BodySchema.objects.filter(cluster=cluster, name=name.replace("\x00", "")).first()
+    found = schema_or_none(cluster, name)
     if found is None:
         raise NotFound(NO_SCHEMA)
     return found

@@ -1,6 +1,6 @@
 """Pages of body schemas and their rules."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core.exceptions import ValidationError
@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from console.audit.recording import audited
 from console.frame.access import Need, may, needs, readable_names
@@ -22,11 +23,19 @@ from console.frame.versions import (
     shown_version,
 )
 from console.gateway import GatewayError, PreconditionFailed
+from console.gateway.changes import check_unchanged
 from console.gateway.topics.listing import topic_rows
 from console.services.schemas import stored
 from console.services.schemas.deletion import consequences
 from console.services.schemas.forms import FRAMINGS, RuleForm, SchemaForm, initial_of
 from console.services.schemas.models import BodyRule, BodySchema
+
+#: Version in a form for a schema that does not exist yet.
+ABSENT: Final = "none"
+SCHEMA_EXISTS: Final = gettext_lazy(
+    "There is a schema of this name, or somebody else has changed the schema since you opened the "
+    "page. To replace the schema, choose the file again and save."
+)
 
 
 class SchemaListPage(ClusterPage):
@@ -97,22 +106,34 @@ class SchemaUploadPage(FormPage):
     actions = {"post": "body-schema.update"}
 
     def get(self, request: HttpRequest, cluster: str) -> HttpResponse:
-        return self.form(
-            _("Upload a schema"), SchemaForm(initial={"name": request.GET.get("name")})
-        )
+        name = request.GET.get("name", "")
+        version = stored.schema_version(stored.schema_or_none(cluster, name))
+        form = SchemaForm(initial={"name": name})
+        return self.form(_("Upload a schema"), form, version=version or ABSENT)
 
     def post(self, request: HttpRequest, cluster: str) -> HttpResponseBase:
-        form = SchemaForm(request.POST, request.FILES)
+        form, title = SchemaForm(request.POST, request.FILES), _("Upload a schema")
+        shown = posted_version(request)
         if not form.is_valid():
-            return self.form(_("Upload a schema"), form, status=422)
+            return self.form(title, form, status=422, version=shown)
         name = form.cleaned_data["name"]
         values = (form.kind, form.cleaned_data["content"], request.user)
+        # A form for another name, or for a schema that is gone, creates a schema.
+        found = stored.schema_or_none(cluster, name)
+        expected = None if shown is None else shown if found else ""
         try:
+            check_unchanged(expected, stored.schema_version(found))
             with audited(request, "body-schema.update", cluster=cluster, target=name) as entry:
-                saved = stored.save_schema(cluster, name, *values, is_source=form.is_source)
+                saved = stored.save_schema(
+                    cluster, name, *values, is_source=form.is_source, expected=expected
+                )
                 entry.after = saved.state
+        except PreconditionFailed:
+            form.add_error("name", SCHEMA_EXISTS)
+            version = stored.schema_version(stored.schema_or_none(cluster, name))
+            return self.form(title, form, status=409, version=version or ABSENT)
         except (ValidationError, GatewayError) as fault:
-            return self.form(_("Upload a schema"), _refused(form, fault), status=422)
+            return self.form(title, _refused(form, fault), status=422, version=shown)
         messages.success(request, _("The body schema is saved."))
         return redirect("schemas:schema", cluster=cluster, schema=name)
 

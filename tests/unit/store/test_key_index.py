@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,50 @@ def test_a_share_writes_the_slots_that_belong_to_its_header(tmp_path: Path) -> N
     header_and_slots = struct.unpack_from(">qqqqii16i", path.read_bytes())
     assert header_and_slots[4:] == (3, 6, 0, 4, 2, 5, *[0] * 12)
     assert index.take_slot_share(1) is None
+    index.close()
+
+
+def test_the_items_of_a_share_are_in_the_file_before_its_header(tmp_path: Path) -> None:
+    """After a kill the header counts the items, and the log is not read again for them."""
+    index = new_index(tmp_path)
+    index.add(entries([(1, 100, T0), (2, 200, T0)]))
+    share = index.take_slot_share(1)
+    assert share is not None
+    share.run()
+    after_kill = reloaded(tmp_path)
+    assert (find(after_kill, 1, *FOREVER), find(after_kill, 2, *FOREVER)) == ([100], [200])
+    after_kill.close()
+    index.close()
+
+
+class _OrderedFile:
+    """Passes writes on, and notes what was written and synced, by place in the file."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.done: list[str] = []
+
+    def pwrite(self, data: Any, at: int) -> None:
+        self.done.append("header" if at == 0 else "slots" if at < HEADER.size + 64 else "items")
+        self._file.pwrite(data, at)
+
+    def sync(self) -> None:
+        self.done.append("sync")
+        self._file.sync()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("count", [19, 30])
+def test_the_slots_of_a_full_file_are_synced_before_its_header(tmp_path: Path, count: int) -> None:
+    """A file that is full by its header is not rebuilt after a power cut."""
+    index = new_index(tmp_path)
+    index.add(entries((number, 1000 + number, T0) for number in range(count)))
+    [full, *_] = index.take_flushes(with_slots=False)
+    full.file.file = watched = _OrderedFile(full.file.file)
+    full.run()
+    assert watched.done == ["slots", "sync", "header", "sync"]
     index.close()
 
 

@@ -1,10 +1,10 @@
 """`make bench-console`: the console with thousands of topics and groups and 30 days of history.
 
-Starts a complete Gantry in a temporary folder, fills it (`big_cluster.py`) and its history
-(`history_load.py`), and requests every page and API list repeatedly as a signed-in operator
-(`console_pages.py`). Chromium, where installed, measures the first paint. The sampler and the
-evaluation of findings and alarms run beside the requests, and at the end alone, one after the other
-(`console_workers.py`).
+Starts a complete Gantry in a temporary folder, fills it (`big_cluster.py`), its history
+(`history_load.py`) and the labels of all topics and groups (`label_load.py`), and requests every
+page and API list repeatedly as a signed-in operator (`console_pages.py`). Chromium, where
+installed, measures the first paint. The sampler and the evaluation of findings and alarms run
+beside the requests, and at the end alone, one after the other (`console_workers.py`).
 
 Prints tables beside the targets: p95 under 200 ms, first paint under 1 s, sampler under 5 % of a
 core, history under 2 GiB. The column `cpu` is the CPU time of the console's process per request:
@@ -94,7 +94,7 @@ class Gantry:
 @click.option("--topics", type=int, default=Size().topics)
 @click.option("--groups", type=int, default=Size().groups)
 @click.option("--messages", type=int, default=Size().messages)
-@click.option("--rounds", type=int, default=40, help="Requests per page.")
+@click.option("--rounds", type=click.IntRange(2), default=40, help="Requests per page.")
 @click.option("--pause", type=float, default=0.1, help="Seconds between two requests.")
 @click.option("--stay", is_flag=True, help="Keep Gantry running until Ctrl-C.")
 @click.option("--only", default="", help="Only addresses with this text, such as /groups/.")
@@ -120,15 +120,21 @@ def main(
                 variables["DATABASE_URL"] = stack.enter_context(PostgreSql()).url
             gantry = stack.enter_context(running(home, "--no-worker", variables=variables))
             if postgres:
-                subprocess.run(
-                    [sys.executable, "-m", "benchmarks.history_import", home, "local"],
-                    cwd=ROOT,
-                    env={**os.environ, **variables, "GANTRY_HOME": str(home)},
-                    check=True,
-                )
+                run_beside(gantry, "history_import", home, "local")
+            run_beside(gantry, "label_load", topics, groups)
             asyncio.run(fill_and_measure(gantry, size, options))
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def run_beside(gantry: Gantry, module: str, *arguments: object) -> None:
+    """Run a program of the benchmarks with the database of the console."""
+    subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{module}", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **gantry.variables, "GANTRY_HOME": str(gantry.home)},
+        check=True,
+    )
 
 
 def check_only(home: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from django import forms
 from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from console.areas.messages.forms import TOPIC_CHARS_MAX, MomentField
 from console.frame.forms import TablerForm
@@ -53,7 +54,10 @@ class ResetForm(TablerForm):
         ),
     )
     to = forms.ChoiceField(
-        label=_("Target"), choices=_TARGETS, initial=ResetTarget.LATEST, widget=forms.RadioSelect
+        label=pgettext_lazy("offsets", "Target"),
+        choices=_TARGETS,
+        initial=ResetTarget.LATEST,
+        widget=forms.RadioSelect,
     )
     time = MomentField(label=_("Time"), required=False)
     offset = forms.IntegerField(

@@ -8,7 +8,8 @@ checkpoints, so that a checkpoint never covers unsynced data. A store may have t
 queues, so each tick writes the units of a few queues; units that arrive meanwhile are flushed
 early, which is harmless. Changed slots of the key index are written in SLOT_SHARES shares per
 `flushConsumeQueueThoroughInterval`, without a sync: neither memory nor disk then has to take the
-whole table, 20 MB, at once. Compatible with RocketMQ's FlushConsumeQueueService.
+whole table, 20 MB, at once. Only a thorough flush without waiting slots advances RocketMQ's
+checkpoint of the index. Compatible with RocketMQ's FlushConsumeQueueService.
 """
 
 import logging
@@ -94,6 +95,7 @@ class Checkpointer:
         self._last_thorough_ms = 0
         self._last_slots_ms = 0
         self._last_offset = 0
+        self._last_index_timestamp = 0
         self._is_requested = False
 
     def request(self) -> None:
@@ -130,7 +132,10 @@ class Checkpointer:
             now_ms - self._last_thorough_ms >= interval_ms
             or self._log.written - self._last_offset >= LOG_BYTES_MAX
         )
-        is_new = self._log.written > self._last_offset
+        is_new = (
+            self._log.written > self._last_offset
+            or self._index.complete_timestamp > self._last_index_timestamp
+        )
         if self._is_requested or (is_thorough and is_new):
             self._last_thorough_ms = now_ms
             self._is_requested = False
@@ -249,7 +254,7 @@ class Checkpointer:
             Checkpoint(
                 stored_at,
                 stored_at,
-                self._index.end_timestamp,
+                self._index.complete_timestamp,
                 confirm_phy_offset=self._queues.visibility.confirmed,
             ),
             DispatchCheckpoint(
@@ -276,6 +281,7 @@ class Checkpointer:
         self._index.flushed(taken.index, is_done=error is None)
         if error is None:
             self._last_offset = taken.dispatch.offset_physical
+            self._last_index_timestamp = taken.checkpoint.index_msg_timestamp
         else:
             self._queues.mark_dirty(taken.queue_paths)
             if self._log.entries is not None:

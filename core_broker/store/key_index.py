@@ -84,6 +84,16 @@ class KeyIndex:
         newest = self._newest_with_items()
         return newest.end_timestamp if newest is not None else 0
 
+    @property
+    def complete_timestamp(self) -> int:
+        """Store time of the newest message in files without waiting slots, ms; 0 without one.
+
+        For the checkpoint: after a crash RocketMQ trusts the files that end by then, and removes
+        the others (IndexService.load).
+        """
+        complete = (each for each in reversed(self._all) if not each.has_changed_blocks)
+        return next((each.end_timestamp for each in complete if each.next_item > 1), 0)
+
     def ends(self) -> dict[str, int]:
         """Map the name of each file with items to the physical offset of its last message."""
         return {each.path.name: each.end_physical for each in self._all if each.next_item > 1}

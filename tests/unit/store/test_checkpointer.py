@@ -40,7 +40,7 @@ def test_it_moves_to_where_log_queues_and_index_were_when_it_began(files: Simula
     checkpoint = load_checkpoint(files, ROOT / "checkpoint")
     assert checkpoint.physic_msg_timestamp == stored_at
     assert checkpoint.logics_msg_timestamp == stored_at
-    assert checkpoint.index_msg_timestamp == stored_at
+    assert checkpoint.index_msg_timestamp == 0  # slots wait for their share
     found = load_dispatch_checkpoint(files, ROOT / "dispatchCheckpoint.json")
     assert found is not None
     assert found.queues == {"TopicTest": {0: (0, 5)}}
@@ -113,6 +113,24 @@ def test_the_slots_of_the_index_are_written_in_shares_and_rebuilt_after_a_crash(
     assert everything > rebuilt
     bench.store.close()
     assert slots_on_disk(files, slots) == everything
+
+
+def test_the_checkpoint_of_the_index_waits_for_all_slots(files: SimulatedFiles) -> None:
+    """After a kill, Java's broker trusts an index file that ends by the checkpoint."""
+    slots = 4 * SLOT_SHARES * SLOTS_PER_BLOCK
+    sizes = {"max_hash_slot_num": slots, "max_index_num": 2000}
+    bench = Bench(ROOT, files, flush_consume_queue_thorough_interval=60_000, **sizes).open()
+    for number in range(100):
+        bench.put(message(number, properties={"KEYS": scattered(number)}))
+    stored_at = bench.now_ms
+    bench.tick(60_000)
+    checkpoint = load_checkpoint(files, ROOT / "checkpoint")
+    assert (checkpoint.logics_msg_timestamp, checkpoint.index_msg_timestamp) == (stored_at, 0)
+    for _ in range(2 * SLOT_SHARES):  # without a new message
+        bench.tick(60_000 // SLOT_SHARES)
+    checkpoint = load_checkpoint(files, ROOT / "checkpoint")
+    assert checkpoint.index_msg_timestamp == stored_at
+    bench.store.close()
 
 
 def test_a_share_of_the_slots_that_fails_is_written_again(files: SimulatedFiles) -> None:

@@ -25,8 +25,8 @@ from tests.support.cluster import Cluster
 HOME = "/clusters/local"
 MANY = 60
 #: Maximum database queries of a page: session, user, profile, further roles, read-only state,
-#: credentials, protection.
-QUERIES_MAX = 7
+#: credentials, protection, labels.
+QUERIES_MAX = 8
 #: Requests of a list to the cluster, independent of the number of rows.
 LISTS = {
     f"{HOME}/topics/?ordering=-stored": {

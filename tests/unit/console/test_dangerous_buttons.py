@@ -30,6 +30,7 @@ CHECKED: Final = {
     ("clusters/name_server_keys.html", "delete"): "previews",
     ("clusters/name_server_keys.html", "save"): "after the preview",
     ("accounts/security.html", "off"): "a code is typed",
+    ("resources/edit_labels.html", "remove"): "removes a row of the form; Save changes the labels",
     # The same page undoes the act.
     ("clusters/read_only.html", "off"): "can be switched on again",
     ("alarms/rule_rows.html", "switch"): "can be switched on again",

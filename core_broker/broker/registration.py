@@ -124,7 +124,7 @@ class Registration:
         """Register changed topics; the future is done after every name server or CHANGE_WAIT_S.
 
         While no name server has answered by then, the future waits for the first one, up to
-        FIRST_WAIT_S: whoever creates a topic may ask for its route at once.
+        FIRST_WAIT_S: a client may ask for the route of its new topic at once.
         """
         self.announce(topics)
         tried = [link.tried() for link in self._links.values()]

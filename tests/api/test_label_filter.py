@@ -3,9 +3,6 @@
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -26,10 +23,9 @@ from tests.api.test_pages import Shape, html
 from tests.api.test_roles import member
 from tests.api.test_table_exports import exported, lines, queue
 from tests.api.traffic import Traffic
+from tests.support.django_programs import printed_json
 from tests.support.postgres import PostgreSql, why_not
 
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM_TIMEOUT_S = 300
 HOME = "/clusters/local"
 NASTY = '<script>alert("x")</script>'
 PAID = {"team": "payments", "note": "two words"}
@@ -45,23 +41,8 @@ def test_a_search_finds_labels_and_words_on_postgresql(tmp_path: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)
     with PostgreSql() as server:
-        environment = {
-            **os.environ,
-            "DATABASE_URL": server.url,
-            "GANTRY_HOME": str(tmp_path),
-            "DJANGO_SETTINGS_MODULE": "console.settings",
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.api.label_filters"],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=PROGRAM_TIMEOUT_S,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == label_filters.EXPECTED
+        found = printed_json("tests.api.label_filters", server.url, tmp_path)
+    assert found == label_filters.EXPECTED
 
 
 @pytest.mark.parametrize(

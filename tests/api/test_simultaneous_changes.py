@@ -1,13 +1,8 @@
 """Changes of the same version of an object: REST requests with `If-Match`, and two at once."""
 
 import base64
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +17,8 @@ from console.services.masking.models import MaskingRule
 from console.services.schemas.models import BodyRule, BodySchema
 from tests.api.conftest import Api
 from tests.api.test_body_schemas import upload
+from tests.support.django_programs import printed_json
 from tests.support.postgres import PostgreSql, why_not
-
-ROOT = Path(__file__).resolve().parents[2]
-PROGRAM_TIMEOUT_S = 300
 
 
 def conditional(client: Client, method: str, path: str, first: Any, second: Any) -> Any:
@@ -176,23 +169,8 @@ def outcomes(
 
 
 def outcomes_on(url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    environment = {
-        **os.environ,
-        "DATABASE_URL": url,
-        "GANTRY_HOME": str(tmp_path_factory.mktemp("home")),
-        "DJANGO_SETTINGS_MODULE": "console.settings",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.api.simultaneous_changes"],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_TIMEOUT_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    home = tmp_path_factory.mktemp("home")
+    found: dict[str, Any] = printed_json("tests.api.simultaneous_changes", url, home)
     return found
 
 

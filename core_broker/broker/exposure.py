@@ -132,6 +132,11 @@ class Exposure:
         size = stats.commit_log_max_offset - stats.commit_log_min_offset
         yield Family("rocketmq_storage_size", [({}, size)])
         yield Family("rocketmq_storage_flush_behind_bytes", [({}, stats.to_flush_bytes)])
+        quantiles = ("0.99", stats.put_p99_ms), ("0.999", stats.put_p999_ms)
+        yield Family(
+            "rocketmq_storage_put_latency",
+            [({"quantile": each}, value) for each, value in quantiles if value is not None],
+        )
         yield Family("rocketmq_storage_damaged_places", [({}, stats.damaged_places)])
         yield Family("rocketmq_storage_repaired_units_total", [({}, stats.repaired_units)])
         oldest_ms = stats.earliest_message_timestamp

@@ -30,6 +30,7 @@ METRIC_HELP = {
     "rocketmq_consumer_group_number": "Subscription groups",
     "rocketmq_storage_size": "Bytes of the commit log",
     "rocketmq_storage_flush_behind_bytes": "Bytes of the commit log not yet on disk",
+    "rocketmq_storage_put_latency": "Put time in ms of the messages of a minute, by quantile",
     "rocketmq_storage_damaged_places": "Damaged places of the store, found since the start",
     "rocketmq_storage_repaired_units_total": "Damaged queue units rebuilt from the commit log",
     "rocketmq_storage_dispatch_behind_bytes": "Bytes of the commit log not yet in the queues",

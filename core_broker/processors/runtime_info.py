@@ -53,7 +53,6 @@ UNMEASURED = (
     "pageCacheLockTimeMills",
     "pullThreadPoolQueueHeadWaitTimeMills",
     "pullThreadPoolQueueSize",
-    "putMessageDistributeTime",
     "queryThreadPoolQueueCapacity",
     "queryThreadPoolQueueHeadWaitTimeMills",
     "queryThreadPoolQueueSize",
@@ -61,14 +60,6 @@ UNMEASURED = (
     "sendThreadPoolQueueHeadWaitTimeMills",
 )
 
-#: Histogram of put times, all 0.
-_NO_WAITS = "".join(
-    f"[{span}]:0 "
-    for span in (
-        "<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s",
-        "1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~",
-    )
-)  # fmt: skip
 _UNITS = "KMGTPE"
 
 
@@ -193,7 +184,12 @@ def _work(stats: StoreStats, get_time_max_ms: int) -> dict[str, str]:
         "putMessageSizeTotal": str(stats.put_size_total),
         "putMessageAverageSize": str(stats.put_average_size),
         "putMessageEntireTimeMax": str(stats.put_entire_time_max_ms),
-        "putMessageDistributeTime": _NO_WAITS,
+        "putMessageDistributeTime": "".join(
+            f"[{times}]:{messages} " for times, messages in stats.put_distribution.items()
+        ),
+        # 0.00 after a minute without messages.
+        "putLatency99": f"{stats.put_p99_ms or 0:.2f}",
+        "putLatency999": f"{stats.put_p999_ms or 0:.2f}",
         "getMessageEntireTimeMax": str(get_time_max_ms),
         "putTps": _rates_text(stats.put_tps),
         "getFoundTps": _rates_text(found),

@@ -22,12 +22,15 @@ from core_broker.remoting.codes import ResponseCode
 from core_broker.remoting.command import RemotingCommand
 from core_broker.remoting.connection import Connection
 from core_broker.store import MessageStore
+from core_broker.store.appender import Written
 
 log = logging.getLogger(__name__)
 
 Step = Callable[[], None]
 #: A callback and the number of producers behind the callback.
 _Wait = tuple[Confirmed, int]
+#: Begin and end of a write in a turn without messages.
+_NO_WRITE = (0.0, 0.0)
 
 
 class Turn:
@@ -45,7 +48,7 @@ class Turn:
         self._is_ending_soon = False
         self._failure: StoreReadOnly | None = None
         #: Begin and end of the last write to the log, in seconds of the monotonic clock.
-        self.last_write = (0.0, 0.0)
+        self.last_write = _NO_WRITE
 
     def when_confirmed(self, confirmed: Confirmed) -> None:
         """Call `confirmed` once disk and slaves have the messages of the turn, or cannot have."""
@@ -128,16 +131,25 @@ class Turn:
         if self._failure is not None:
             raise self._failure
         waits, self._waits = self._waits, []
-        began = time.monotonic()
         try:
-            self._store.write_staged()
-            self.last_write = (began, time.monotonic())
+            written = self._store.write_staged()
         except StoreReadOnly:
             self._confirmed(waits, ResponseCode.SERVICE_NOT_AVAILABLE)
             raise
+        self.last_write = _NO_WRITE if written is None else written[1:3]
         if waits:
             end = self._store.max_offset_physical
-            self.durability.confirm(end, partial(self._confirmed, waits))
+            self.durability.confirm(end, partial(self._written_and_confirmed, waits, written))
+        elif written is not None:
+            put_began, _, ended, messages = written
+            self._store.put_times.add(ended - put_began, messages)
+
+    def _written_and_confirmed(
+        self, waits: list[_Wait], written: Written | None, code: ResponseCode
+    ) -> None:
+        if written is not None:
+            self._store.put_times.add(time.monotonic() - written[0], written[3])
+        self._confirmed(waits, code)
 
     def _confirmed(self, waits: list[_Wait], code: ResponseCode) -> None:
         for confirmed, producers in waits:

@@ -36,6 +36,11 @@ from core_broker.store.stats import Counters
 STAGED_BYTES_MAX = 64 * 1024 * 1024
 
 
+#: A write to the log: begin of its first put, begin and end of the write, in seconds of the
+#: monotonic clock, and number of its messages. A plain tuple, for a write may have one message.
+Written = tuple[float, float, float, int]
+
+
 class Appender:
     """The only writer of the log. Event loop only."""
 
@@ -56,8 +61,8 @@ class Appender:
         self.write_listeners: list[Callable[[], None]] = []
         #: Store time of the newest message, ms; never decreases.
         self.store_timestamp = 0
-        #: Duration of the last write, ms.
-        self.write_time_ms = 0
+        #: Duration of the last write, seconds.
+        self.write_time_s = 0.0
         #: True on a slave: the log is a copy of its master's log, and all puts are refused.
         self.is_replica = settings().broker_role == "SLAVE"
         self._entries = parts.log.entries
@@ -73,6 +78,10 @@ class Appender:
         self._counters = counters
         self._settings = settings
         self._clock_ms = clock_ms
+        #: Begin of the first put since the last write, in seconds of the monotonic clock.
+        self._put_began = 0.0
+        #: `put_times` of the counters at the last write.
+        self._written_puts = 0
 
     # -- put --
 
@@ -82,7 +91,7 @@ class Appender:
         status = self._refusal(inner)
         if status is not None:
             return self._refuse(status)
-        now = self.now()
+        now = self.begin_put()
         queue = self._queues.get_or_create(inner.topic, inner.queue_id)
         record = self._encode(inner, queue.next_offset, self._next_offset, now)
         if isinstance(record, bytes):
@@ -116,7 +125,7 @@ class Appender:
             return [self._refuse(refusals[0]) for _ in inners]
         if self._entries is not None:
             return self._put_entries(inners)
-        now = self.now()
+        now = self.begin_put()
         records = self._encode_all(inners, now)
         if not isinstance(records, PutStatus):
             size = sum(map(len, records))
@@ -170,8 +179,10 @@ class Appender:
         self._counters.put_times += messages
         self._counters.put_bytes += len(records)
 
-    def now(self) -> int:
-        """Store time of the next message, ms; never decreases."""
+    def begin_put(self) -> int:
+        """Return the store time of the next message, ms; never decreases."""
+        if self._log.position == self._log.written:
+            self._put_began = time.monotonic()
         now, newest = self._clock_ms(), self.store_timestamp
         return now if now > newest else newest
 
@@ -253,29 +264,28 @@ class Appender:
 
     # -- write --
 
-    def write_staged(self) -> None:
+    def write_staged(self) -> Written | None:
         """Write the staged messages of this event-loop iteration and make them visible.
 
-        Raises StoreReadOnly when the write fails; then no message of the iteration is stored.
+        Returns None without staged messages. Raises StoreReadOnly when the write fails; then no
+        message of the iteration is stored.
         """
         self.stage_pending()
         if self._log.position == self._log.written:
-            return
+            return None
         if self._health.has_failed:
             self._abandon(self._health.reason or "")
+        began = time.monotonic()
         try:
             self._log.reserve_staged()
         except OSError as error:
             self._preallocator.note(error)
             self._abandon(str(error))
-        began = time.monotonic()
         try:
             self._log.write_staged()
         except OSError as error:
             self._health.fail(f"writing the commit log failed: {error}")
             self._abandon(str(error))
-        self.write_time_ms = elapsed_ms = int((time.monotonic() - began) * 1000)
-        self._counters.put_time_max_ms = max(self._counters.put_time_max_ms, elapsed_ms)
         try:
             self._dispatcher.publish(self.listeners)
         except OSError as error:
@@ -285,10 +295,15 @@ class Appender:
         self._preallocator.advance()
         for written in self.write_listeners:
             written()
+        ended, puts = time.monotonic(), self._counters.put_times
+        self.write_time_s = ended - began
+        messages, self._written_puts = puts - self._written_puts, puts
+        return self._put_began, began, ended, messages
 
     def _abandon(self, reason: str) -> NoReturn:
         self._log.discard_staged()
         self._dispatcher.rollback()
+        self._written_puts = self._counters.put_times
         raise StoreReadOnly(reason)
 
 

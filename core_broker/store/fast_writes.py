@@ -23,7 +23,7 @@ class FastWrites:
         #: Capacity behind the position of the next record, bytes.
         self.capacity_bytes: Callable[[], int] = appender.capacity_bytes
         self._appender = appender
-        self._now_ms: Callable[[], int] = appender.now
+        self._begin_put: Callable[[], int] = appender.begin_put
         self._log = parts.log
         self._queues = parts.queues
         #: Stages the held records; None without held records.
@@ -37,7 +37,7 @@ class FastWrites:
         time of records staged now, ms. The caller has called `settle` before.
         """
         self._stage_held = stage
-        return self._log.position, self.capacity_bytes(), self._now_ms()
+        return self._log.position, self.capacity_bytes(), self._begin_put()
 
     def settle(self) -> None:
         """Stage the held records."""

@@ -70,6 +70,7 @@ class MessageStore:
         self.entries = parts.log.entries
         self.health = self._health = workers.health
         self._meter, self._counters = workers.meter, workers.meter.counters
+        self.put_times = workers.meter.put_times
         self._damage = workers.damage
         self._executors = workers.executors
         #: Runs cold reads in I/O threads.

@@ -144,7 +144,7 @@ class Replica:
             self._health.fail(f"writing the commit log failed: {error}")
             self._log.discard_staged()
             raise StoreReadOnly(str(error)) from None
-        self._appender.write_time_ms = int((time.monotonic() - began) * 1000)
+        self._appender.write_time_s = time.monotonic() - began
 
     def _after_write(self) -> None:
         self._flusher.after_write()

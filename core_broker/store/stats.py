@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from core_broker.store.put_times import PutTimes
+
 SAMPLE_INTERVAL_MS = 1000
 WINDOWS_S = (10, 60, 600)
 
@@ -22,6 +24,11 @@ class StoreStats:
     put_size_total: int
     put_failed_times: int
     put_entire_time_max_ms: int
+    #: Put time, ms, that 99 % and 99.9 % of the messages of the last minute did not exceed.
+    put_p99_ms: float | None
+    put_p999_ms: float | None
+    #: Messages of the last minute by RocketMQ's classes of put times.
+    put_distribution: dict[str, int]
     get_found_times: int
     get_missed_times: int
     get_transferred_messages: int
@@ -65,7 +72,6 @@ class Counters:
     get_found: int = 0
     get_missed: int = 0
     get_messages: int = 0
-    put_time_max_ms: int = 0
 
 
 class RateMeter:
@@ -73,6 +79,7 @@ class RateMeter:
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
+        self.put_times = PutTimes()
         #: Called before each read of the counters, to add counts of the fast path.
         self.suppliers: list[Callable[[Counters], None]] = []
         self._samples: deque[tuple[int, int, int, int, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
@@ -86,6 +93,7 @@ class RateMeter:
 
     def tick(self, now_ms: int) -> None:
         """Take a sample when one is due; `now_ms` is the monotonic clock."""
+        self.put_times.tick(now_ms)
         if self._samples and now_ms - self._samples[-1][0] < SAMPLE_INTERVAL_MS:
             return
         now = self.counters

@@ -31,13 +31,16 @@ class StatsCollector:
 
     def now(self) -> StoreStats:
         """Return the current statistics."""
-        counters = self._meter.counters
+        counters, put_times = self._meter.counters, self._meter.put_times
         put_tps, found_tps, missed_tps, transferred_tps = self._meter.rates()
         return StoreStats(
             put_times_total=counters.put_times,
             put_size_total=counters.put_bytes,
             put_failed_times=counters.put_failed,
-            put_entire_time_max_ms=counters.put_time_max_ms,
+            put_entire_time_max_ms=int(put_times.longest_s * 1000),
+            put_p99_ms=put_times.percentile_ms(0.99),
+            put_p999_ms=put_times.percentile_ms(0.999),
+            put_distribution=put_times.distribution(),
             get_found_times=counters.get_found,
             get_missed_times=counters.get_missed,
             get_transferred_messages=counters.get_messages,
@@ -53,7 +56,7 @@ class StatsCollector:
             commit_log_disk_ratio=self._retention.log_ratio,
             consume_queue_disk_ratio=self._retention.queue_ratio,
             earliest_message_timestamp=self._earliest_timestamp(),
-            write_time_ms=self._appender.write_time_ms,
+            write_time_ms=int(self._appender.write_time_s * 1000),
             damaged_places=self._damage.count,
             repaired_units=self._damage.repaired,
             waiting_reads=self._cold.waiting,

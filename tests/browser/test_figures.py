@@ -73,7 +73,7 @@ def test_browsing_messages_is_no_consumption(page: Page, gantry: Gantry, topic: 
         page.goto(gantry.page(f"messages/?topic={topic}"))
         expect(page.locator("table tbody tr")).to_have_count(12)
     assert delivered() == before
-    unmeasured = page.locator("dl.facts div").filter(has_text="putMessageDistributeTime")
+    unmeasured = page.locator("dl.facts div").filter(has_text="dispatchMaxBuffer")
     expect(unmeasured.locator("dd")).to_have_text("—")
 
 

@@ -379,7 +379,8 @@ def broker_row(
         stored_bytes=None if low is None or high is None else high - low,
         oldest_message_ms=runtime.whole(table, "earliestMessageTimeStamp") or None,
         counted_ms=now_ms(),
-        send_p99_ms=runtime.measured(table, "putLatency99"),
+        # 0.00 after a minute without messages.
+        send_p99_ms=runtime.measured(table, "putLatency99") or None,
     )
 
 

@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from core_broker.broker import Broker
 from core_broker.remoting.headers import UpdateConsumerOffsetRequestHeader
+from core_broker.store.put_times import WINDOW_MS
 from tests.unit.broker.conftest import MakeBroker, WireClient
 
 Connect = Callable[[str], WireClient]
@@ -97,3 +98,25 @@ async def test_internal_tables_are_json(start_broker: MakeBroker, connect: Conne
     assert varz["store"]["put_times_total"] == 1
     assert varz["broker"]["addr"] == broker.addr
     assert varz["remoting"]["connections"] >= 1
+
+
+async def test_put_latencies_are_of_the_last_finished_minute(
+    start_broker: MakeBroker, connect: Connect
+) -> None:
+    """The second message takes the fast path where a kernel is compiled."""
+    broker = await start_broker(http_port=0)
+    client = connect(broker.addr)
+    for _ in range(2):
+        assert (await client.send("T")).code == 0
+    now_ms = int(asyncio.get_running_loop().time() * 1000)
+    for passed_ms in (0, WINDOW_MS):
+        broker._ctx.store.tick(now_ms + passed_ms)
+    latencies = {
+        sample.labels["quantile"]: sample.value
+        for family in text_string_to_metric_families((await get(broker, "/metrics"))[1])
+        for sample in family.samples
+        if sample.name == "rocketmq_storage_put_latency"
+    }
+    assert 0 < latencies["0.99"] <= latencies["0.999"]
+    varz = json.loads((await get(broker, "/varz"))[1])
+    assert sum(varz["store"]["put_distribution"].values()) == 2

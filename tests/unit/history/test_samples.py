@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,9 @@ from console.gateway.snapshot import Snapshot
 from console.gateway.topics.metrics import TopicMetrics
 from console.services.history.metrics import BY_NAME, Scope
 from console.services.history.samples import paces_of, samples_of
+from core_broker.processors.runtime_info import RuntimeInfoProcessor
+from core_broker.store.put_times import WINDOW_MS
+from tests.support.broker_harness import BrokerHarness
 
 AT_MS = 1_762_300_800_000
 MASTER, SLAVE = BrokerRef("a", 0, "h:1"), BrokerRef("a", 1, "h:2")
@@ -83,6 +87,21 @@ def test_a_latency_is_a_gap_where_the_broker_sends_a_constant() -> None:
     constant = broker_row(MASTER, "c", {"putLatency99": "0", "gantryUnmeasured": "putLatency99"})
     assert of(taken(brokers=(measured,)), "broker", "send_p99_ms") == {"a": 12.0}
     assert of(taken(brokers=(constant,)), "broker", "send_p99_ms") == {}
+
+
+async def test_a_gantry_broker_measures_the_latency_of_sends(tmp_path: Path) -> None:
+    broker = BrokerHarness(tmp_path)
+
+    def latencies() -> dict[str, float | None]:
+        table = RuntimeInfoProcessor(broker.ctx).table()
+        return of(taken(brokers=(broker_row(MASTER, "c", table),)), "broker", "send_p99_ms")
+
+    broker.ctx.store.tick(0)
+    await broker.send(broker.topic())
+    assert latencies() == {}, "RocketMQ reports 0.00 without messages in the last minute"
+    broker.ctx.store.tick(WINDOW_MS)
+    assert (latencies()["a"] or 0) > 0
+    broker.close()
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, -1.0, 1e300])

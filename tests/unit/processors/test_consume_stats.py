@@ -24,6 +24,7 @@ from core_broker.remoting.headers import (
     QueryConsumeTimeSpanRequestHeader,
 )
 from core_broker.state.day_totals import Totals
+from core_broker.store.put_times import WINDOW_MS
 from tests.support.broker_harness import BrokerHarness
 
 Q0 = MessageQueue("T", "b", 0)
@@ -149,13 +150,29 @@ class TestRuntimeInfo:
     ) -> None:
         before = await self.table(broker)
         unmeasured = unmeasured_keys(before)
-        assert {"putMessageDistributeTime", "dispatchMaxBuffer"} <= unmeasured <= set(before)
+        assert {"pageCacheLockTimeMills", "dispatchMaxBuffer"} <= unmeasured <= set(before)
         await broker.send(topic)
         await broker.pull(topic)
         after = await self.table(broker)
         # Slow reads beside the fast path change the longest read.
         changed = {key for key in unmeasured if before[key] != after[key]}
         assert changed <= {"getMessageEntireTimeMax"}
+
+    async def test_put_times_are_of_the_last_finished_minute(
+        self, broker: BrokerHarness, topic: str
+    ) -> None:
+        store = broker.ctx.store
+        store.tick(0)
+        await broker.send(topic)
+        await broker.send(topic)
+        before = await self.table(broker)
+        assert (before["putLatency99"], before["putLatency999"]) == ("0.00", "0.00")
+        store.tick(WINDOW_MS)
+        after = await self.table(broker)
+        assert 0 < float(after["putLatency99"]) <= float(after["putLatency999"])
+        counts = [int(each.partition(":")[2]) for each in after["putMessageDistributeTime"].split()]
+        assert (len(counts), sum(counts)) == (13, 2)
+        assert after["putMessageDistributeTime"].startswith("[<=0ms]:")
 
     async def test_totals_of_today_count_from_start_or_midnight(
         self, broker: BrokerHarness, topic: str

@@ -1,5 +1,6 @@
 """processors/send.py: with SYNC_FLUSH the answer waits for the disk, except with WAIT=false."""
 
+from core_broker.store.put_times import WINDOW_MS
 from tests.support.broker_requests import send_header
 from tests.unit.processors.conftest import MakeBroker
 
@@ -12,6 +13,22 @@ class TestSyncFlush:
         for executor in broker.executors:
             executor.run()
         assert broker.client.answers[request.opaque].code == 0
+
+    async def test_the_put_time_ends_with_the_flush(self, make_broker: MakeBroker) -> None:
+        broker = make_broker(flush_disk_type="SYNC_FLUSH")
+        store = broker.ctx.store
+
+        def timed_messages() -> int:
+            return sum(store.stats().put_distribution.values())
+
+        store.tick(0)
+        broker.give(broker.request(310, send_header(broker.topic()), b"hi"))
+        store.tick(WINDOW_MS)
+        assert timed_messages() == 0
+        for executor in broker.executors:
+            executor.run()
+        store.tick(2 * WINDOW_MS)
+        assert timed_messages() == 1
 
     async def test_a_producer_with_wait_false(self, make_broker: MakeBroker) -> None:
         broker = make_broker(flush_disk_type="SYNC_FLUSH")

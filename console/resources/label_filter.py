@@ -69,13 +69,20 @@ def word(key: str, value: str) -> str:
     return f"{PREFIX}{key}={value}"
 
 
-def added(search: str, key: str, value: str) -> str:
-    """Return the search with the word of a label; the word alone where both are too long."""
-    wanted = word(key, value)
-    if Term(key, value) in split(search)[1]:
-        return search
-    both = f"{search} {wanted}".strip()
-    return both if len(both) <= SEARCH_CHARS_MAX else wanted
+class Search:
+    """The search of a list, to which chips add labels."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._terms = frozenset(split(text)[1])
+
+    def added(self, key: str, value: str) -> str:
+        """Return the search with the word of a label; the word alone where both are too long."""
+        if Term(key, value) in self._terms:
+            return self.text
+        wanted = word(key, value)
+        both = f"{self.text} {wanted}".strip()
+        return both if len(both) <= SEARCH_CHARS_MAX else wanted
 
 
 def split(search: str) -> tuple[str, list[Term]]:

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from console.frame.tables import SEARCH_CHARS_MAX
 from console.resources import label_filter, labels
-from console.resources.label_filter import Term
+from console.resources.label_filter import Search, Term
 from console.resources.models import Kind
 from tests.api import label_filters
 from tests.api.conftest import Api
@@ -50,13 +50,13 @@ def test_a_search_finds_labels_and_words_on_postgresql(tmp_path: Path) -> None:
 )
 def test_the_word_of_a_chip_finds_its_label(value: str) -> None:
     assert label_filter.split(label_filter.word("k", value)) == ("", [Term("k", value)])
-    both = label_filter.added("orders", "k", value)
+    both = Search("orders").added("k", value)
     assert label_filter.split(both) == ("orders", [Term("k", value)])
-    assert label_filter.added(both, "k", value) == both
+    assert Search(both).added("k", value) == both
 
 
 def test_the_longest_word_fits_a_search() -> None:
-    word = label_filter.added("x" * 400, "k" * 40, '" ' * 99 + '""')
+    word = Search("x" * 400).added("k" * 40, '" ' * 99 + '""')
     assert len(word) <= SEARCH_CHARS_MAX
     [term] = label_filter.split(word)[1]
     assert term.is_possible

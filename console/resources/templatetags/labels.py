@@ -1,12 +1,16 @@
 """Chips of labels: each is a link to the list with the objects that have the label."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from django import template
+from django.http import QueryDict
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
-from console.resources.label_filter import added
+from console.resources.label_filter import Search
 from console.resources.labels import Labels
 
 register = template.Library()
@@ -25,10 +29,6 @@ class Chip:
     search: str
 
     @property
-    def text(self) -> str:
-        return f"{self.key}={self.value}"
-
-    @property
     def link(self) -> str:
         """The value where it is a web address, else empty."""
         return self.value if self.value.startswith(WEB) else ""
@@ -37,19 +37,55 @@ class Chip:
 @register.simple_tag
 def label_chips(labels: Labels, search: str = "") -> list[Chip]:
     """Return the chips of an object."""
-    return [Chip(key, value, added(search, key, value)) for key, value in labels.items()]
+    added = Search(search).added
+    return [Chip(key, value, added(key, value)) for key, value in labels.items()]
 
 
-@register.inclusion_tag("resources/label_row.html", takes_context=True)
-def label_row(
-    context: template.Context, labels_by_name: Mapping[str, Labels], name: str, search: str
-) -> dict[str, object]:
+@register.simple_tag(takes_context=True)
+def row_chips(
+    context: template.Context, labels_by_name: Mapping[str, Labels], search: str
+) -> dict[str, SafeString]:
+    """Return the chips of a page's rows as HTML by name, for `label_row`.
+
+    The address and the search are parsed once per page, not per chip: a page has 150 chips.
+    """
+    params = context["request"].GET.copy()
+    params.pop("page", None)
+    found = Search(search)
+    rows = labels_by_name.items()
+    return {name: _row(labels, found, params) for name, labels in rows if labels}
+
+
+@register.simple_tag
+def label_row(chips_by_name: Mapping[str, SafeString], name: str) -> SafeString | str:
     """Render the first chips of a row of a list; the rest as a number, with their texts."""
-    chips = label_chips(labels_by_name.get(name, {}), search)
-    rest = chips[ROW_CHIPS_MAX:]
-    return {
-        "request": context["request"],
-        "chips": chips[:ROW_CHIPS_MAX],
-        "rest": ", ".join(chip.text for chip in rest),
-        "rest_count": len(rest),
-    }
+    return chips_by_name.get(name, "")
+
+
+def _row(labels: Labels, search: Search, params: QueryDict) -> SafeString:
+    return format_html(
+        '<span class="label-chips">{}{}</span>',
+        format_html_join(
+            "",
+            '<a class="label-chip" href="?{}" title="{}">{}</a>',
+            _links(labels, search, params),
+        ),
+        _rest(labels),
+    )
+
+
+def _links(labels: Labels, search: Search, params: QueryDict) -> Iterator[tuple[str, str, str]]:
+    """Address and texts of the first chips. `params` gets their searches, one after the other."""
+    for key, value in islice(labels.items(), ROW_CHIPS_MAX):
+        params["q"] = search.added(key, value)
+        text = f"{key}={value}"
+        yield params.urlencode(), text, text
+
+
+def _rest(labels: Labels) -> SafeString | str:
+    rest = [f"{key}={value}" for key, value in islice(labels.items(), ROW_CHIPS_MAX, None)]
+    if not rest:
+        return ""
+    return format_html(
+        '<span class="label-chip more-labels" title="{}">+{}</span>', ", ".join(rest), len(rest)
+    )

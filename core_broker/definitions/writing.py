@@ -4,15 +4,19 @@ JSON's strings, numbers and booleans are YAML too; keys and texts without specia
 written without quotes. The general emitter of ruamel.yaml takes 20 times as long for 5,000 topics.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from json import dumps
+from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final
 
 from core_broker.definitions.model import EVERYWHERE, FORMAT, KINDS, Document
 
+#: Maximum number of kept keys of texts: thousands of objects have labels with few different keys.
+KEYS_MAX: Final = 1_024
 #: Texts that every YAML version reads as a text, without quotes.
-_PLAIN: Final = re.compile(r"[A-Za-z%_][A-Za-z0-9_%./|-]*")
+_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_%./|-]*")
 #: Words of YAML 1.1 with another meaning.
 _RESERVED: Final = frozenset(
     {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
@@ -22,58 +26,71 @@ _RESERVED: Final = frozenset(
 def to_yaml(document: Document, notes: Iterable[str] = ()) -> str:
     """The document as text; ends with a line feed. Notes are comments below the first line."""
     comments = [f"# {' '.join(note.split())}" for note in notes]
-    return "\n".join([f"format: {FORMAT}", *comments, *_sections(document), ""])
+    return "\n".join([f"format: {FORMAT}", *comments, *_lines(document), ""])
 
 
-def _sections(document: Document) -> Iterator[str]:
+def _lines(document: Document) -> list[str]:
     #: Texts of fields by identity: thousands of objects share few maps of fields.
     texts: dict[int, str] = {}
+    lines: list[str] = []
     for kind in KINDS:
         objects = document.objects.get(kind)
         if objects:
-            yield f"{kind}:"
+            lines.append(f"{kind}:")
             for name, placement in sorted(objects.items()):
-                yield from _object(kind, name, placement, texts)
+                _add_object(lines, kind, name, placement, texts)
     for name, value in sorted(document.more.items()):
-        yield from _block(name, value, "")
+        _add_block(lines, name, value, "")
+    return lines
 
 
-def _object(
-    kind: str, name: str, placement: Mapping[str, Any], texts: dict[int, str]
-) -> Iterator[str]:
+def _add_object(
+    lines: list[str], kind: str, name: str, placement: Mapping[str, Any], texts: dict[int, str]
+) -> None:
     if EVERYWHERE in placement:
-        yield from _fields(kind, name, placement[EVERYWHERE], "  ", texts)
+        _add_fields(lines, kind, name, placement[EVERYWHERE], "  ", texts)
         return
-    yield f"  {_scalar(name)}:"
-    yield "    brokers:"
+    lines += (f"  {_scalar(name)}:", "    brokers:")
     for broker, fields in sorted(placement.items()):
-        yield from _fields(kind, broker, fields, "      ", texts)
+        _add_fields(lines, kind, broker, fields, "      ", texts)
 
 
-def _fields(
-    kind: str, name: str, fields: Mapping[str, Any], indent: str, texts: dict[int, str]
-) -> Iterator[str]:
+def _add_fields(
+    lines: list[str],
+    kind: str,
+    name: str,
+    fields: Mapping[str, Any],
+    indent: str,
+    texts: dict[int, str],
+) -> None:
     if kind == "acls":
-        yield from _block(name, fields, indent)
+        _add_block(lines, name, fields, indent)
         return
     text = texts.get(id(fields))
     if text is None:
         text = texts[id(fields)] = _flow(fields)
-    yield f"{indent}{_scalar(name)}: {text}"
+    lines.append(f"{indent}{_scalar(name)}: {text}")
 
 
-def _block(name: str, value: Any, indent: str) -> Iterator[str]:
-    """A value below its key: maps with one key per line, lists with one item per line."""
-    if isinstance(value, Mapping) and value:
-        yield f"{indent}{_scalar(name)}:"
+def _add_block(lines: list[str], name: str, value: Any, indent: str) -> None:
+    """Add a value below its key: maps with one key per line, lists with one item per line."""
+    if isinstance(value, str):  # first, because 10,000 objects have 50,000 labels
+        lines.append(f"{indent}{_key(name)}: {_scalar(value)}")
+    elif isinstance(value, Mapping) and value:
+        lines.append(f"{indent}{_scalar(name)}:")
+        inner = f"{indent}  "
         for key, each in sorted(value.items()):
-            yield from _block(key, each, f"{indent}  ")
+            _add_block(lines, key, each, inner)
     elif isinstance(value, list | tuple) and value:
-        yield f"{indent}{_scalar(name)}:"
-        for each in value:
-            yield f"{indent}  - {_flow(each)}"
+        lines.append(f"{indent}{_scalar(name)}:")
+        lines += [f"{indent}  - {_flow(each)}" for each in value]
     else:
-        yield f"{indent}{_scalar(name)}: {_flow(value)}"
+        lines.append(f"{indent}{_scalar(name)}: {_flow(value)}")
+
+
+@lru_cache(KEYS_MAX)
+def _key(name: str) -> str:
+    return _scalar(name)
 
 
 def _flow(value: Any) -> str:
@@ -86,8 +103,8 @@ def _flow(value: Any) -> str:
 
 def _scalar(value: Any) -> str:
     if not isinstance(value, str):
-        return json.dumps(value)
-    if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED and not value.startswith("%"):
+        return dumps(value)
+    if _PLAIN.fullmatch(value) and value.lower() not in _RESERVED:
         return value
     # ASCII escapes: YAML's \u takes one UTF-16 unit, so other characters are written as they are.
-    return json.dumps(value, ensure_ascii=value.isascii())
+    return encode_basestring_ascii(value) if value.isascii() else encode_basestring(value)

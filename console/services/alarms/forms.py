@@ -18,6 +18,7 @@ from console.services.alarms.models import (
     ReceiverKind,
     Source,
 )
+from console.services.alarms.observing import UNITS
 from console.services.alarms.receivers import SECRET_CHARS_MAX, URL_CHARS_MAX, Draft
 from console.services.alarms.rules import FOR_S_MAX, rules_of
 from console.services.alarms.series import WINDOW_S_MAX
@@ -49,10 +50,10 @@ def metric_choices() -> list[tuple[str, Any]]:
         (
             f"{each.scope}.{each.name}",
             format_lazy(
-                "{scope}: {label} ({unit})",
+                _("{scope}: {label} ({unit})"),
                 scope=SCOPE_TITLES[each.scope],
                 label=each.label,
-                unit=each.unit,
+                unit=UNITS.get(each.unit, each.unit),
             ),
         )
         for each in METRICS

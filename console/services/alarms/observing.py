@@ -24,7 +24,11 @@ log = logging.getLogger(__name__)
 #: Maximum number of objects of a rule with an open episode.
 OBJECTS_PER_RULE_MAX: Final = 500
 #: Units as words of a sentence.
-UNITS: Final = {"messages": gettext_lazy("messages"), "clients": gettext_lazy("clients")}
+UNITS: Final = {
+    "messages": gettext_lazy("messages"),
+    "clients": gettext_lazy("clients"),
+    "msg/s": gettext_lazy("msg/s"),
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,15 +3,18 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
+from console.frame.formats import size
 from console.frame.tables import Column, Columns
 from console.services.findings.finding import Finding, Severity, Target, Verdict
 
+#: Decimals of a fraction in the evidence, such as hours until a disk is full.
+FRACTION_DIGITS: Final = 3
 SEVERITIES: Mapping[str, Any] = {
     Severity.CRITICAL: _("critical"),
     Severity.WARNING: _("warning"),
@@ -122,11 +125,16 @@ def link_of(cluster: str, finding: Finding) -> str:
 
 
 def evidence_of(finding: Finding) -> list[tuple[str, str]]:
-    """Return the evidence as texts: names with commas, other lists and tables as JSON."""
-    return [(name, _shown(value)) for name, value in finding.values.items()]
+    """Return the evidence as texts: names with commas, bytes with units, fractions with
+    FRACTION_DIGITS, other lists and tables as JSON."""
+    return [(name, _shown(name, value)) for name, value in finding.values.items()]
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name.endswith("_bytes") and isinstance(value, int):
+        return size(value)
+    if isinstance(value, float):
+        return f"{round(value, FRACTION_DIGITS):g}"
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

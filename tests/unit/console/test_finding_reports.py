@@ -13,11 +13,14 @@ from console.services.findings.evaluation import (
 from console.services.findings.finding import (
     FINDINGS_PER_RULE_MAX,
     REASONS_MAX,
+    Finding,
     Report,
+    Severity,
     Target,
     Verdict,
     in_order,
 )
+from console.services.findings.listing import evidence_of
 from console.services.findings.rules import RULES, Evidence, evaluate
 from tests.support import finding_evidence as given
 from tests.support.finding_evidence import NOW_MS, evidence, snapshot
@@ -110,3 +113,14 @@ def test_a_sample_knows_whether_it_saw_all_groups() -> None:
     assert not sample_of(evidence(snapshot(group_metrics=partly))).complete
     unknown = given.measured({"billing": given.metrics(dead_letters=None)})
     assert not sample_of(evidence(snapshot(group_metrics=unknown))).complete
+
+
+def test_the_evidence_shown_has_bytes_with_units_and_short_fractions() -> None:
+    values = {"disk_free_bytes": 3 << 30, "full_in_h": 1.6110277777, "grown": 6, "brokers": ["a"]}
+    found = Finding("disk-full", Severity.WARNING, Target("broker", "a"), "", "", values)
+    assert evidence_of(found) == [
+        ("disk_free_bytes", "3.0 GiB"),
+        ("full_in_h", "1.611"),
+        ("grown", "6"),
+        ("brokers", "a"),
+    ]

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -56,6 +57,13 @@ class AuditForm(TablerForm):
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
     )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zone = timezone.get_current_timezone_name()
+        for name in ("since", "until"):
+            field = self.fields[name]
+            field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
 
 
 @needs(Need.ADMIN)

@@ -11,7 +11,6 @@ from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -20,7 +19,7 @@ from console.audit.filters import AuditFilter
 from console.audit.models import AuditRow, Result
 from console.frame.access import Need, needs
 from console.frame.csv_cells import csv_line
-from console.frame.forms import TablerForm
+from console.frame.forms import TablerForm, name_zone
 from console.frame.pages import Crumb, Page
 
 PAGE_ROWS = 50
@@ -60,10 +59,8 @@ class AuditForm(TablerForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zone = timezone.get_current_timezone_name()
         for name in ("since", "until"):
-            field = self.fields[name]
-            field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
+            name_zone(self.fields[name])
 
 
 @needs(Need.ADMIN)

@@ -6,6 +6,8 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.forms.renderers import TemplatesSetting
+from django.utils import timezone
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 
@@ -23,6 +25,12 @@ class TablerForm(forms.Form):
         super().__init__(*args, **kwargs)
         for field in self.fields.values():
             dress(field)
+
+
+def name_zone(field: forms.Field) -> None:
+    """Add the zone of the page's times to the label of a field with a time."""
+    zone = timezone.get_current_timezone_name()
+    field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
 
 
 def dress(field: forms.Field) -> None:

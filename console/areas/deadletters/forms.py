@@ -3,14 +3,12 @@
 from typing import Any
 
 from django import forms
-from django.utils import timezone
-from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from console.areas.deadletters.states import DeadLetterState
 from console.areas.messages.body import is_text
 from console.areas.messages.forms import SEARCH_CHARS_MAX, TOPIC_CHARS_MAX, MomentField
-from console.frame.forms import TablerForm
+from console.frame.forms import TablerForm, name_zone
 from console.gateway.dead_letters.edits import (
     BODY_BYTES_MAX,
     KEYS_CHARS_MAX,
@@ -58,9 +56,7 @@ class FilterForm(TablerForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zone = timezone.get_current_timezone_name()
-        begin = self.fields["begin"]
-        begin.label = format_lazy("{label} ({zone})", label=begin.label, zone=zone)
+        name_zone(self.fields["begin"])
         for name in ("key", "tag", "topic", "text"):
             self.fields[name].widget.attrs |= {"autocomplete": "off", "spellcheck": "false"}
 

@@ -4,11 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
-from django.utils import timezone
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from console.frame.forms import TablerForm
+from console.frame.forms import TablerForm, name_zone
 from console.gateway import now_ms
 from console.gateway.messages.filters import (
     BODY_CHARS_MAX,
@@ -121,10 +120,8 @@ class BrowseForm(FilterForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zone = timezone.get_current_timezone_name()
         for name in ("begin", "end"):
-            field = self.fields[name]
-            field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
+            name_zone(self.fields[name])
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

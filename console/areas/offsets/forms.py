@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.utils import timezone
-from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from console.areas.messages.forms import TOPIC_CHARS_MAX, MomentField
-from console.frame.forms import TablerForm
+from console.frame.forms import TablerForm, name_zone
 from console.gateway.offsets.plan import Key, ResetRequest, ResetTarget
 from console.gateway.offsets.positions import QUEUES_MAX
 from console.gateway.offsets.reset import OFFSET_MAX
@@ -77,9 +75,7 @@ class ResetForm(TablerForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zone = timezone.get_current_timezone_name()
-        field = self.fields["time"]
-        field.label = format_lazy("{label} ({zone})", label=field.label, zone=zone)
+        name_zone(self.fields["time"])
 
     @property
     def choices(self) -> list[tuple[Any, Any]]:

@@ -14,7 +14,7 @@ NO_CANCEL = _(
 )
 
 HALF_COLUMNS: Columns[HalfMessage] = Columns(
-    Column("born_ms", _("Age"), lambda half: half.ref.message.born_timestamp),
+    Column("born_ms", _("Born at"), lambda half: half.ref.message.born_timestamp),
     Column("name", _("Message ID"), lambda half: half.name),
     Column("topic", _("Topic"), lambda half: half.topic),
     Column("producer_group", _("Producer group"), lambda half: half.producer_group),

@@ -134,7 +134,9 @@ def _shown(name: str, value: Any) -> str:
     if name.endswith("_bytes") and isinstance(value, int):
         return size(value)
     if isinstance(value, float):
-        return f"{round(value, FRACTION_DIGITS):g}"
+        # A value that rounds to 0 keeps its significant digits: it is not 0.
+        rounded = round(value, FRACTION_DIGITS)
+        return str(rounded) if rounded or not value else f"{value:.{FRACTION_DIGITS}g}"
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -116,11 +116,20 @@ def test_a_sample_knows_whether_it_saw_all_groups() -> None:
 
 
 def test_the_evidence_shown_has_bytes_with_units_and_short_fractions() -> None:
-    values = {"disk_free_bytes": 3 << 30, "full_in_h": 1.6110277777, "grown": 6, "brokers": ["a"]}
+    values = {
+        "disk_free_bytes": 3 << 30,
+        "full_in_h": 1.6110277777,
+        "rate": 1_234_567.8,
+        "share": 0.00012345,
+        "grown": 6,
+        "brokers": ["a"],
+    }
     found = Finding("disk-full", Severity.WARNING, Target("broker", "a"), "", "", values)
     assert evidence_of(found) == [
         ("disk_free_bytes", "3.0 GiB"),
         ("full_in_h", "1.611"),
+        ("rate", "1234567.8"),
+        ("share", "0.000123"),
         ("grown", "6"),
         ("brokers", "a"),
     ]

@@ -6,6 +6,7 @@ stored, then `evaluated` is sent in the thread of the evaluation.
 """
 
 import logging
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
@@ -17,6 +18,7 @@ from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.services.findings import stored
 from console.services.findings.evaluation import evaluator_of
 from console.services.leases.lease import Lease, new_holder
+from console.services.leases.outages import OutageLog
 from console.services.leases.periodic import Periodic
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Evaluations:
     def __init__(self) -> None:
         interval_ms = settings.EVALUATION_SECONDS * 1_000
         self.holder = new_holder()
+        self._outages = OutageLog("evaluation of the findings")
         self._lease = Lease("findings", max(LEASE_MS_MIN, 3 * interval_ms))
         self._thread = Periodic(
             "findings", interval_ms, lambda _at_ms: self.evaluate(), self._end, stop_s=STOP_S
@@ -56,10 +59,12 @@ class Evaluations:
     def evaluate(self) -> bool:
         """Start the evaluation of every cluster; return False while another process evaluates."""
         try:
-            if not self._lease.hold(self.holder, now_ms()):
-                return False
+            is_holder = self._lease.hold(self.holder, now_ms())
         except DatabaseError as trouble:
-            log.warning("no evaluation of the findings: %s", trouble)
+            self._outages.failed(trouble, time.monotonic_ns() // 1_000_000)
+            return False
+        self._outages.succeeded()
+        if not is_holder:
             return False
         for cluster in gateway.clusters():
             key = cluster.name, cluster.namesrv_addr

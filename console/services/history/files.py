@@ -16,6 +16,8 @@ from console.services.history.store import WAIT_S, Rows, Store
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
+#: Ends of the names of SQLite's files beside a file.
+_SIDE_FILES: Final = ("-wal", "-shm")
 #: Free pages returned to the file system in one step.
 FREED_PAGES: Final = 4_096
 
@@ -126,9 +128,19 @@ class FilePlace:
                 "%s cannot be read (%s): renamed to .broken, a new file begins", self, damage
             )
             self.path.replace(self.path.with_suffix(".broken"))
-            for end in ("-wal", "-shm"):
+            for end in _SIDE_FILES:
                 self.path.with_name(self.path.name + end).unlink(missing_ok=True)
             return FileStore(_opened(self.path))
+
+    def delete(self) -> None:
+        for end in ("", *_SIDE_FILES):
+            self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+
+
+def stored_files(home: Path) -> list[tuple[str, FilePlace]]:
+    """Return the files of all clusters, also of removed ones."""
+    paths = sorted((home / "history").glob("*.sqlite3"))
+    return [(path.stem, FilePlace(path)) for path in paths]
 
 
 def _opened(path: Path) -> sqlite3.Connection:

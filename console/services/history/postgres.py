@@ -21,6 +21,7 @@ from console.services.history.store import WAIT_S, Rows, Store
 #: The console's database.
 DATABASE: Final = DEFAULT_DB_ALIAS
 PREFIX: Final = "history_"
+TABLES: Final = ("name", "frame", "hour", "day", "pace")
 #: Size of a row beside its data, bytes: header, key, entries of the indexes, unused parts of pages.
 #: With 5,000 topics and groups, the tables take 610 bytes per row more than the data.
 ROW_BYTES: Final = 600
@@ -91,6 +92,10 @@ class PostgresStore(Store):
     def compact(self) -> None:
         """Do nothing: autovacuum does."""
 
+    def delete_all(self) -> None:
+        for table in TABLES:
+            self._change(f"DELETE FROM {{t}}{table} WHERE {{own}}", ())
+
     def close(self) -> None:
         """Do nothing: the connection is that of the thread."""
 
@@ -116,3 +121,15 @@ class PostgresPlace:
 
     def writer(self) -> PostgresStore:
         return PostgresStore(self.cluster)
+
+    def delete(self) -> None:
+        store = PostgresStore(self.cluster)
+        with store.transaction():
+            store.delete_all()
+
+
+def stored_rows() -> list[tuple[str, PostgresPlace]]:
+    """Return the rows of all clusters, also of removed ones; every history has names."""
+    with connections[DATABASE].cursor() as cursor:
+        cursor.execute(f"SELECT DISTINCT cluster FROM {PREFIX}name ORDER BY cluster")
+        return [(name, PostgresPlace(name)) for (name,) in cursor.fetchall()]

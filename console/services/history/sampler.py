@@ -16,6 +16,7 @@ from django.dispatch import Signal
 
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.snapshot import snapshot
+from console.services.history import removed
 from console.services.history.importing import FileImport, pending_import
 from console.services.history.metrics import INTERVAL_MS
 from console.services.history.places import place_of
@@ -38,6 +39,8 @@ UPKEEP_S: Final = 2.0
 #: Time for the running samples at the end of the process, seconds: the deadline of a snapshot.
 STOP_S: Final = 15.0
 MEBIBYTE: Final = 1 << 20
+#: Key of the upkeep of removed clusters; no cluster has an empty name.
+_REMOVED: Final = ("", "")
 
 #: Sent after each stored sample with `cluster` (its name), `found` (a Snapshot) and `at_ms`.
 sampled = Signal()
@@ -125,6 +128,7 @@ class Sampler:
         self._thread = Periodic("history", INTERVAL_MS, self.sample, self._end, stop_s=STOP_S)
         self._histories: dict[tuple[str, str], ClusterHistory] = {}
         self._running: dict[tuple[str, str], Future[None]] = {}
+        self._removed_due_ms = 0
         self._pool = ThreadPoolExecutor(CLUSTERS_AT_ONCE, thread_name_prefix="history")
 
     def start(self) -> None:
@@ -154,13 +158,24 @@ class Sampler:
         if not is_holder:
             self._close_stores()
             return False
-        for cluster in gateway.clusters():
+        clusters = gateway.clusters()
+        for cluster in clusters:
             key = cluster.name, cluster.namesrv_addr
             if (running := self._running.get(key)) is not None and not running.done():
                 continue
             history = self._histories.setdefault(key, ClusterHistory(cluster))
             self._running[key] = self._pool.submit(_logged, history, at_ms)
+        self._keep_removed({cluster.name for cluster in clusters})
         return True
+
+    def _keep_removed(self, clusters: set[str]) -> None:
+        """Start the upkeep of the histories of removed clusters when it is due."""
+        running, at_ms = self._running.get(_REMOVED), now_ms()
+        if at_ms < self._removed_due_ms or (running is not None and not running.done()):
+            return
+        self._removed_due_ms = at_ms + removed.INTERVAL_MS
+        home = settings.GANTRY_HOME
+        self._running[_REMOVED] = self._pool.submit(removed.keep_removed, home, clusters, at_ms)
 
     def wait(self) -> None:
         """Wait for the running samples."""

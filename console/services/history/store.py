@@ -266,6 +266,9 @@ class Place(Protocol):
     def writer(self) -> Store:
         """Open for writing."""
 
+    def delete(self) -> None:
+        """Delete the whole history; nobody has it open."""
+
 
 def _marks(values: Sequence[Any]) -> str:
     """Return parameters of a list; a list without values matches nothing."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import PolymorphicProxySerializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -71,6 +72,19 @@ class DryRunSerializer(serializers.Serializer[Any]):
         "read. The request without `dry_run` needs the parameter in `confirm` then.",
     )
     confirm = serializers.CharField(required=False, help_text="Present with `risks`.")
+
+
+def outcomes_or_dry_run(
+    outcomes: type[serializers.Serializer[Any]] = OutcomesSerializer,
+) -> dict[int, Any]:
+    """Return the responses of a change: one outcome per broker, or with `dry_run` the changes."""
+    name = outcomes.__name__.removesuffix("Serializer")
+    either = PolymorphicProxySerializer(
+        component_name=f"{name}OrDryRun",
+        serializers=[outcomes, DryRunSerializer],
+        resource_type_field_name=None,
+    )
+    return {200: either, 207: outcomes}
 
 
 class BodySerializer(serializers.Serializer[Any]):

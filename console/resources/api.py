@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.flags import CONFIRM, DRY_RUN, dry_run_body, read_flag
-from console.api.serializers import DryRunSerializer, OutcomesSerializer
+from console.api.serializers import DryRunSerializer, OutcomesSerializer, outcomes_or_dry_run
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
 from console.frame.access import Need, check_may, need_of, needs
@@ -40,8 +40,6 @@ from console.resources.protection import (
     set_protection,
 )
 from console.resources.resource import Editable, Resource, risks_of
-
-OUTCOMES = {200: OutcomesSerializer, 207: OutcomesSerializer}
 
 
 class ProtectionSerializer(serializers.Serializer[Any]):
@@ -157,7 +155,7 @@ class EditableOne(EditableResource):
             "patch": extend_schema(
                 parameters=[IF_MATCH, DRY_RUN, *confirmations(cls.resource)],
                 request=cls.resource.patch_serializer,
-                responses=OUTCOMES,
+                responses=outcomes_or_dry_run(),
             )
         }
 
@@ -206,7 +204,7 @@ class ResourceOne(EditableOne, KindResource):
         delete = extend_schema(
             parameters=[IF_MATCH, *cls.resource.delete_flags, CONFIRM, DRY_RUN],
             description=cls.delete_description,
-            responses=OUTCOMES,
+            responses=outcomes_or_dry_run(),
         )
         return {**super().schemas(), "delete": delete}
 

@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.flags import DRY_RUN, dry_run_body, read_flag
+from console.api.serializers import outcomes_or_dry_run
 from console.audit.masking import HIDDEN
 from console.audit.recording import audited
 from console.frame.forms import TablerForm
@@ -130,7 +131,7 @@ class NewSecret(KindResource):
     @classmethod
     def schemas(cls) -> dict[str, Any]:
         secret = secret_of(cls.resource)
-        responses = {200: secret.new_serializer, 207: secret.new_serializer}
+        responses = outcomes_or_dry_run(secret.new_serializer)
         return {
             "post": extend_schema(
                 parameters=[DRY_RUN], request=secret.serializer, responses=responses

@@ -90,6 +90,7 @@ def use(client: Any, gantry: Gantry, sdk: Any) -> None:
     wait_until(lambda: walked() == names, "the three topics, page by page")
     one = sdk(f"{topics}get_topic").sync(gantry.cluster, names[0], client=client)
     assert (one.name, one.write_queues) == (names[0], 1)
+    change_topic(client, gantry, sdk, names[0])
     delete = sdk(f"{topics}delete_topic")
     for name in names:
         answer = delete.sync_detailed(gantry.cluster, name, client=client)
@@ -97,6 +98,24 @@ def use(client: Any, gantry: Gantry, sdk: Any) -> None:
     wait_until(lambda: not walked(), "no topics")
     refused = sdk(f"{topics}get_topic").sync_detailed(gantry.cluster, names[0], client=client)
     assert refused.status_code == HTTPStatus.NOT_FOUND
+
+
+def change_topic(client: Any, gantry: Gantry, sdk: Any, name: str) -> None:
+    """Preview a change, and apply the change: one function with two answers."""
+    models = sdk("models")
+    body = models.PatchedTopicPatchRequest(read_queues=2)
+
+    def change(*, dry_run: bool) -> Any:
+        update = sdk("api.topics.update_topic").sync
+        return update(gantry.cluster, name, client=client, body=body, dry_run=dry_run)
+
+    preview = change(dry_run=True)
+    assert isinstance(preview, models.DryRun)
+    (line,) = [each for each in preview.changes if each.field == "read_queue_nums"]
+    assert (line.before, line.after) == (1, 2)
+    outcomes = change(dry_run=False)
+    assert isinstance(outcomes, models.Outcomes)
+    assert [each.error for each in outcomes.outcomes] == [None]
 
 
 def change_twice(client: Any, sdk: Any) -> None:

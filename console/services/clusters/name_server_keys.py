@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.flags import DRY_RUN, dry_run_body, read_flag
-from console.api.serializers import AnsweredSerializer, BodySerializer, OutcomesSerializer
+from console.api.serializers import AnsweredSerializer, BodySerializer, outcomes_or_dry_run
 from console.api.views import IF_MATCH, ClusterResource, expected_etag, told_with
 from console.audit.recording import audited
 from console.frame.access import Need, needs, readable_names
@@ -204,7 +204,7 @@ class NameServerKeys(ClusterResource):
     @extend_schema(
         parameters=[IF_MATCH, DRY_RUN],
         request=KeyValueFields,
-        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+        responses=outcomes_or_dry_run(),
     )
     @needs(Need.ADMIN)
     def put(self, request: Request, cluster: str) -> Response:
@@ -216,7 +216,7 @@ class NameServerKeys(ClusterResource):
 
     @extend_schema(
         parameters=[NAMESPACE, KEY, IF_MATCH, DRY_RUN],
-        responses={200: OutcomesSerializer, 207: OutcomesSerializer},
+        responses=outcomes_or_dry_run(),
     )
     @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str) -> Response:

@@ -4,12 +4,15 @@ The console keeps the labels of an object in one row of its database. Labels go 
 this console (`deletion.py`); `left_labels.py` deletes those of objects that another tool deleted.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import TextField
+from django.db.models.functions import Cast
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -93,6 +96,21 @@ def labels_by_name(
         # PostgreSQL has no texts with NUL
         rows = rows.filter(name__in=[each for each in names if "\x00" not in each])
     return {name: _ordered(found) for name, found in rows.values_list("name", "labels")}
+
+
+def stored_labels(cluster: str, kind: Kind) -> Iterable[tuple[str, str]]:
+    """Return the names of all objects with labels, and their labels as the JSON of the database.
+
+    For readers of thousands of objects that keep what they make of a JSON; `labels_of_json` reads
+    it.
+    """
+    rows = LabelSet.objects.filter(cluster=cluster, kind=kind)
+    return rows.values_list("name", Cast("labels", TextField()))
+
+
+def labels_of_json(text: str) -> Labels:
+    """Return the labels of a JSON of `stored_labels`."""
+    return _ordered(json.loads(text))
 
 
 def _ordered(labels: Mapping[str, str]) -> Labels:

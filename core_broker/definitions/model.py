@@ -101,8 +101,8 @@ ENTRY_FIELDS: Final = ("actions", "decision", "resource", "sourceIps")
 
 @dataclass(slots=True)
 class Document:
-    """Objects by kind and name. `more` has the sections of other programs, as plain values;
-    `left_out` has the reason of each kind that was not readable."""
+    """Objects by kind and name. `more` has the sections of other programs, as plain values
+    and, to be written, blocks; `left_out` has the reason of each kind that was not readable."""
 
     objects: dict[str, dict[str, Placement]] = field(default_factory=dict)
     more: dict[str, Any] = field(default_factory=dict)

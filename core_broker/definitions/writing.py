@@ -6,6 +6,7 @@ written without quotes. The general emitter of ruamel.yaml takes 20 times as lon
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from json import dumps
 from json.encoder import encode_basestring, encode_basestring_ascii
@@ -21,6 +22,20 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_%./|-]*")
 _RESERVED: Final = frozenset(
     {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A map of a document as its lines; the callers of `block` may keep and share it."""
+
+    text: str
+
+
+def block(value: Mapping[str, Any], depth: int) -> Block:
+    """The lines of a map that is not empty, `depth` maps below the document itself."""
+    lines: list[str] = []
+    _add_items(lines, value, "  " * depth)
+    return Block("\n".join(lines))
 
 
 def to_yaml(document: Document, notes: Iterable[str] = ()) -> str:
@@ -76,16 +91,21 @@ def _add_block(lines: list[str], name: str, value: Any, indent: str) -> None:
     """Add a value below its key: maps with one key per line, lists with one item per line."""
     if isinstance(value, str):  # first, because 10,000 objects have 50,000 labels
         lines.append(f"{indent}{_key(name)}: {_scalar(value)}")
+    elif isinstance(value, Block):
+        lines += (f"{indent}{_scalar(name)}:", value.text)
     elif isinstance(value, Mapping) and value:
         lines.append(f"{indent}{_scalar(name)}:")
-        inner = f"{indent}  "
-        for key, each in sorted(value.items()):
-            _add_block(lines, key, each, inner)
+        _add_items(lines, value, f"{indent}  ")
     elif isinstance(value, list | tuple) and value:
         lines.append(f"{indent}{_scalar(name)}:")
         lines += [f"{indent}  - {_flow(each)}" for each in value]
     else:
         lines.append(f"{indent}{_scalar(name)}: {_flow(value)}")
+
+
+def _add_items(lines: list[str], value: Mapping[str, Any], indent: str) -> None:
+    for key, each in sorted(value.items()):
+        _add_block(lines, key, each, indent)
 
 
 @lru_cache(KEYS_MAX)

@@ -2,7 +2,8 @@
 
     GANTRY_HOME=… [DATABASE_URL=…] python -m tests.api.label_filters
 
-Prints one JSON object: the matching names by search.
+Prints one JSON object: the matching names by search, and the labels that the JSON of the database
+has.
 """
 
 import json
@@ -71,7 +72,16 @@ class Row:
 def main() -> None:
     django.setup()
     call_command("migrate", verbosity=0)
-    print(json.dumps(found()))
+    print(json.dumps([found(), read_as_json()]))
+
+
+def read_as_json() -> dict[str, dict[str, str]]:
+    """The labels by name, of the JSON of the database."""
+    from console.resources import labels
+    from console.resources.models import Kind
+
+    stored = labels.stored_labels("local", Kind.TOPIC)
+    return {name: labels.labels_of_json(text) for name, text in stored}
 
 
 def found() -> dict[str, list[str]]:

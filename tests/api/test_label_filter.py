@@ -35,14 +35,16 @@ _ = queue
 @pytest.mark.django_db
 def test_a_search_finds_labels_and_words_on_sqlite() -> None:
     assert label_filters.found() == label_filters.EXPECTED
+    assert label_filters.read_as_json() == label_filters.STORED
 
 
 def test_a_search_finds_labels_and_words_on_postgresql(tmp_path: Path) -> None:
     if reason := why_not():
         pytest.skip(reason)
     with PostgreSql() as server:
-        found = printed_json("tests.api.label_filters", server.url, tmp_path)
+        found, read = printed_json("tests.api.label_filters", server.url, tmp_path)
     assert found == label_filters.EXPECTED
+    assert read == label_filters.STORED
 
 
 @pytest.mark.parametrize(

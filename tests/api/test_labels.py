@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from console.areas.definitions import labels as definitions_labels
 from console.audit.models import AuditRow
 from console.resources import labels
 from console.resources.models import Kind, LabelSet
@@ -235,6 +236,27 @@ def test_definitions_carry_labels_to_another_cluster(
         assert changes == [("owner", None, "ann"), ("tier", "tin", "gold")]
     assert labels.labels_of("other", Kind.TOPIC, topic) == {**OWNED, "own": "x"}
     assert labels.labels_of("other", Kind.GROUP, group) == {"owner": "bob"}
+
+
+@pytest.mark.parametrize(
+    "tail", ["", "x" * definitions_labels.KEPT_CHARS_MAX], ids=["kept", "long"]
+)
+def test_definitions_show_labels_that_another_console_changed(
+    api: Api, traffic: Traffic, tail: str
+) -> None:
+    names = [made(api, traffic, "topics").rpartition("/")[2] for _ in range(2)]
+    for owners in (("ann", "bob"), ("bob", "ann"), ("carl", "carl")):
+        for name, owner in zip(names, owners, strict=True):
+            stored = {"tier": "gold", "owner": owner, "notes": f"a: b{tail}"}
+            row = {"changed_ms": 1, "changed_by": "pat", "labels": stored}
+            key = {"cluster": "local", "kind": Kind.TOPIC, "name": name}
+            LabelSet.objects.update_or_create(row, **key)
+        text = api.get("/definitions")["definitions"]
+        for name, owner in zip(names, owners, strict=True):
+            lines = f'      notes: "a: b{tail}"\n      owner: {owner}\n      tier: gold\n'
+            assert f"    {name}:\n{lines}" in text
+    LabelSet.objects.all().delete()
+    assert "labels:" not in api.get("/definitions")["definitions"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ Keys that a document lacks keep their values, and so do objects that a document 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from django.core.exceptions import ValidationError
@@ -23,18 +24,32 @@ from console.areas.definitions.sections import Section
 from console.frame.access import Need, check_may
 from console.frame.permissions import Target
 from console.gateway import NotAllowedNow
-from console.resources.labels import Labels, change, checked, labels_by_name
+from console.resources.labels import (
+    Labels,
+    change,
+    checked,
+    labels_by_name,
+    labels_of_json,
+    stored_labels,
+)
 from console.resources.models import NAME_CHARS_MAX, Kind
 from core_broker.definitions.comparing import Action, Change, Item, refused
 from core_broker.definitions.model import DefinitionsError
+from core_broker.definitions.writing import Block, block
 
 NAME: Final = "labels"
 KINDS: Final = {"topics": Kind.TOPIC, "groups": Kind.GROUP}
+#: Depth of an object's labels in the document: below `labels`, the kind, and the name.
+DEPTH: Final = 3
+#: Maximum number of kept blocks, and maximum length of the JSON of a kept block, characters. Five
+#: labels have 200; to read and write those of 10,000 objects anew takes 100 ms.
+BLOCKS_MAX: Final = 20_000
+KEPT_CHARS_MAX: Final = 1_000
 
 
-def export(reader: Reader) -> dict[str, dict[str, Labels]]:
-    found = {kind: _held(reader, kind) for kind in KINDS}
-    return {kind: dict(sorted(held.items())) for kind, held in found.items() if held}
+def export(reader: Reader) -> dict[str, dict[str, Block]]:
+    found = {kind: _blocks(reader, kind) for kind in KINDS}
+    return {kind: blocks for kind, blocks in found.items() if blocks}
 
 
 def plan(reader: Reader, value: Any) -> Sequence[Item]:
@@ -94,6 +109,26 @@ def _held(reader: Reader, kind: str) -> dict[str, Labels]:
     """The labels of the objects that the user may read."""
     found, is_readable = labels_by_name(reader.cluster, KINDS[kind]), reader.names(kind)
     return {name: labels for name, labels in found.items() if is_readable(name)}
+
+
+def _blocks(reader: Reader, kind: str) -> dict[str, Block]:
+    """The lines of the labels of the objects that the user may read."""
+    is_readable = reader.names(kind)
+    return {
+        name: _kept_block(stored) if len(stored) <= KEPT_CHARS_MAX else _block(stored)
+        for name, stored in stored_labels(reader.cluster, KINDS[kind])
+        if is_readable(name)
+    }
+
+
+@lru_cache(BLOCKS_MAX)
+def _kept_block(stored: str) -> Block:
+    """`_block`, kept by the labels themselves, so that changed labels have another block."""
+    return _block(stored)
+
+
+def _block(stored: str) -> Block:
+    return block(labels_of_json(stored), DEPTH)
 
 
 SECTION: Final = Section(NAME, export, plan, apply)

@@ -12,7 +12,7 @@ from core_broker.definitions.model import (
     placed,
 )
 from core_broker.definitions.reading import NODES_MAX, read
-from core_broker.definitions.writing import to_yaml
+from core_broker.definitions.writing import block, to_yaml
 
 HEAD = "format: gantry/definitions/1\n"
 TOPIC = {"order": False, "perm": 6, "readQueueNums": 8, "writeQueueNums": 8}
@@ -130,6 +130,18 @@ def test_sections_of_other_programs_are_plain_values() -> None:
     document = read(f"{HEAD}protection: {{topics: [a, b]}}", ["protection"])
     assert document.more == {"protection": {"topics": ["a", "b"]}}
     assert read(to_yaml(document), ["protection"]).more == document.more
+
+
+def test_a_block_is_written_as_its_map() -> None:
+    labels = {
+        "orders": {"tier": "gold", "owner": "no", "link": "https://x/?q=a: b", "name": "北京 é 😀"},
+        "on": {"note": 'say "hi"', "team": "null", "a.b": "1"},
+    }
+    blocks = {name: block(each, depth=3) for name, each in labels.items()}
+    plain, written = ({"labels": {"topics": each}} for each in (labels, blocks))
+    text = to_yaml(Document(more=written))
+    assert text == to_yaml(Document(more=plain))
+    assert read(text, ["labels"]).more == plain
 
 
 def test_placements_are_short() -> None:

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from console.accounts import changes, custom_roles
 from console.accounts.models import DESCRIPTION_CHARS_MAX, ROLE_NAME_CHARS_MAX, CustomRole
 from console.accounts.role_pages import WhoForm
+from console.api.bare_lists import PARAMETERS, Row, answer, page_or_array
 from console.api.idempotency import IdempotentWrites
 from console.api.serializers import BodySerializer
 from console.api.views import IF_MATCH, DeclaredParameters, expected_etag, tagged
@@ -96,14 +97,14 @@ class UserRolesPutSerializer(BodySerializer):
 class RoleList(IdempotentWrites, DeclaredParameters):
     actions = {"post": "role.create"}
 
-    @extend_schema(responses=RoleSerializer(many=True))
+    @extend_schema(parameters=PARAMETERS, responses=page_or_array(RoleSerializer))
     def get(self, request: Request) -> Response:
         """The built-in roles and the roles of this console."""
         built_in = [
             role_body(each.value, each.meaning, each.permissions, built_in=True) for each in Role
         ]
         custom = [custom_body(each) for each in CustomRole.objects.order_by("name")]
-        return Response([*built_in, *custom])
+        return answer(request, [Row(each["name"], each) for each in (*built_in, *custom)])
 
     @extend_schema(request=RolePostSerializer, responses={201: RoleSerializer})
     def post(self, request: Request) -> Response:
@@ -189,8 +190,9 @@ class WhoMay(DeclaredParameters):
             OpenApiParameter("action", required=True, enum=["read", "write", "admin", "unmasked"]),
             OpenApiParameter("name", description="A name; absent: every name."),
             OpenApiParameter("cluster", description="A cluster; absent: every cluster."),
+            *PARAMETERS,
         ],
-        responses=HolderSerializer(many=True),
+        responses=page_or_array(HolderSerializer),
     )
     def get(self, request: Request) -> Response:
         """The enabled accounts that may do something, with role and permission as the reason."""
@@ -200,7 +202,11 @@ class WhoMay(DeclaredParameters):
                 {name: [str(each) for each in texts] for name, texts in form.errors.items()}
             )
         holders = custom_roles.who_may(Action(form.cleaned_data["action"]), form.target)
-        return Response([{"username": each.username, **held_body(each.held)} for each in holders])
+        rows = [
+            Row(each.username, {"username": each.username, **held_body(each.held)})
+            for each in holders
+        ]
+        return answer(request, rows)
 
 
 def role_body(

@@ -63,6 +63,7 @@ def test_a_generated_sdk_lists_creates_pages_through_and_deletes(gantry: Gantry,
     ) as client:
         use(client, gantry, sdk)
         change_twice(client, sdk)
+        list_clusters(client, gantry, sdk)
 
 
 def use(client: Any, gantry: Gantry, sdk: Any) -> None:
@@ -140,3 +141,12 @@ def change_twice(client: Any, sdk: Any) -> None:
     assert refused.status_code == HTTPStatus.PRECONDITION_FAILED
     deleted = delete(name, client=client)
     assert deleted.status_code == HTTPStatus.NO_CONTENT
+
+
+def list_clusters(client: Any, gantry: Gantry, sdk: Any) -> None:
+    """Read a list that is a page with a limit, and a deprecated array without."""
+    listed = sdk("api.clusters.list_clusters").sync
+    page = listed(client=client, limit=1)
+    assert [each.name for each in page.items] == [gantry.cluster]
+    assert (page.total, page.next_cursor) == (1, None)
+    assert [each.name for each in listed(client=client)] == [gantry.cluster]

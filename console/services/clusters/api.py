@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from console.api.bare_lists import PARAMETERS, Row, answer, page_or_array
 from console.api.serializers import AnsweredSerializer, FailureSerializer
 from console.api.views import ClusterResource, DeclaredParameters, told_with
 from console.frame.pages import readable_clusters
@@ -215,10 +216,11 @@ class ClusterList(DeclaredParameters):
 
     access_clusters = Scope.SOME
 
-    @extend_schema(responses=ClusterNameSerializer(many=True))
+    @extend_schema(parameters=PARAMETERS, responses=page_or_array(ClusterNameSerializer))
     def get(self, request: Request) -> Response:
         clusters = readable_clusters(request.user)
-        return Response(ClusterNameSerializer(clusters, many=True).data)
+        rows = [Row(each.name, dict(ClusterNameSerializer(each).data)) for each in clusters]
+        return answer(request, rows)
 
 
 class ClusterOne(ClusterResource):

@@ -12,6 +12,9 @@ cdef enum:
     # Index of the ext field i, the properties of a send.
     PROPERTIES_FIELD = 8
     INT_MAX = 2147483647
+    # Bytes of the name of an ext field of one letter, from the byte before its opening quote to the
+    # opening quote of its value.
+    LETTER_BYTES = 6
     QUOTE = 34
     COMMA = 44
     MINUS = 45

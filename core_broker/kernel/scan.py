@@ -65,6 +65,33 @@ def read_hex4(at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cyth
     return value
 
 
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def read_plain(
+    at: cython.pointer(uint8_t), end: cython.pointer(uint8_t), result: cython.pointer(Text)
+) -> cython.pointer(uint8_t):
+    """Read a string without escapes behind its opening quote; NULL for any other string."""
+    stop: cython.pointer(uint8_t) = unescaped_end(at, end)
+    if stop >= end or stop[0] != QUOTE:
+        return cython.NULL
+    result[0].p = at
+    result[0].n = cython.cast(cython.int, stop - at)
+    return stop + 1
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_letter(at: cython.pointer(uint8_t), end: cython.pointer(uint8_t)) -> cython.bint:
+    """Whether an ext field has the name of one letter and a string; `at` is before its name."""
+    if end - at < LETTER_BYTES or at[1] != QUOTE or at[3] != QUOTE:
+        return False
+    return at[4] == COLON and at[5] == QUOTE and 97 <= at[2] <= 122
+
+
 @cython.cclass
 class Header:
     """The header in hand: its numbers, and the ext fields that the kernel uses."""
@@ -81,6 +108,7 @@ class Header:
         """Read a header of `count` bytes; false for a header of the slow path."""
         here: cython.pointer(uint8_t) = cython.cast(cython.pointer(uint8_t), at)
         end: cython.pointer(uint8_t) = here + count
+        behind: cython.pointer(uint8_t)
         name: Text
         i: cython.int
         for i in range(FIELDS):
@@ -95,7 +123,10 @@ class Header:
         while True:
             if end - here < 4 or here[1] != QUOTE:
                 return False
-            here = self._string(here + 2, end, cython.address(name))
+            behind = read_plain(here + 2, end, cython.address(name))
+            if behind == cython.NULL:
+                behind = self._string(here + 2, end, cython.address(name))
+            here = behind
             if here == cython.NULL or here >= end or here[0] != COLON:
                 return False
             here = self._member(name, here + 1, end)
@@ -148,13 +179,23 @@ class Header:
         """Read the object of ext fields from its brace at `at` on, and return its end."""
         name: Text
         value: Text
+        behind: cython.pointer(uint8_t)
         while True:
-            if end - at < 2 or at[1] != QUOTE:
-                return cython.NULL
-            at = self._string(at + 2, end, cython.address(name))
-            if at == cython.NULL or end - at < 2 or at[0] != COLON or at[1] != QUOTE:
-                return cython.NULL
-            at = self._string(at + 2, end, cython.address(value))
+            if _is_letter(at, end):
+                name.p = at + 2
+                name.n = 1
+                at += LETTER_BYTES
+            else:
+                if end - at < 2 or at[1] != QUOTE:
+                    return cython.NULL
+                at = self._string(at + 2, end, cython.address(name))
+                if at == cython.NULL or end - at < 2 or at[0] != COLON or at[1] != QUOTE:
+                    return cython.NULL
+                at += 2
+            behind = read_plain(at, end, cython.address(value))
+            if behind == cython.NULL:
+                behind = self._string(at, end, cython.address(value))
+            at = behind
             if at == cython.NULL or at >= end:
                 return cython.NULL
             self._note(name, value)

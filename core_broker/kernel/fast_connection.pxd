@@ -4,6 +4,18 @@ from libc.stdint cimport int64_t
 from core_broker.kernel.connection_state cimport ConnectionState
 from core_broker.kernel.writer cimport Writer
 
+cdef extern from *:
+    """
+    /* Take the only item of a list. The list keeps its memory for the next item, which a list that
+       becomes empty by its methods frees. */
+    static inline PyObject *gantry_take_only(PyObject *list) {
+        PyObject *item = PyList_GET_ITEM(list, 0);
+        Py_SET_SIZE(list, 0);
+        return item;
+    }
+    """
+    object take_only "gantry_take_only" (list items)
+
 cdef class FastWrites:
     # Begin of the iteration, in s of the monotonic clock; 0 outside of an iteration.
     cdef double began
@@ -36,6 +48,7 @@ cdef class FastConnection:
     cdef int64_t _in_flight_max, _high_water_bytes
     cdef int add_answers(self, bytes answers) except -1
     cdef int write_answers(self) except -1
+    cdef bytes _take_answers(self)
     cdef int free_descriptor(self) except? -1
     cdef bint _is_caught_up(self) except -1
     cdef int _write_rest(self, bytes rest) except -1

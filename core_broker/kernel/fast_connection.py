@@ -13,6 +13,7 @@ import asyncio
 
 import cython
 from cython.cimports.core_broker.kernel.connection_state import ConnectionState
+from cython.cimports.core_broker.kernel.fast_connection import take_only
 from cython.cimports.core_broker.kernel.writer import MSG_DONTWAIT, MSG_NOSIGNAL, Writer, send
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 from cython.cimports.libc.stdint import int64_t
@@ -57,7 +58,7 @@ class FastWrites:
                 if is_lending and state.out and not writer.is_full and connection._is_caught_up():
                     state.idle_checks = 0
                     state.is_lent = True
-                    writer.add(connection, connection._socket, state.take_answers())
+                    writer.add(connection, connection._socket, connection._take_answers())
                 else:
                     connection.write_answers()
         finally:
@@ -162,7 +163,7 @@ class FastConnection:
         state.idle_checks = 0
         if state.is_lent:
             self._writes.settle()
-        answers = state.take_answers()
+        answers = self._take_answers()
         if self._is_caught_up():
             # After an error of the socket the transport gets all bytes, and reports the error.
             sent = send(
@@ -173,6 +174,15 @@ class FastConnection:
             if sent > 0:
                 answers = answers[sent:]
         return self._write_rest(answers)
+
+    def _take_answers(self):
+        """Dirty → clean; return the answers. Most iterations have one answer per connection."""
+        state: ConnectionState = self.state
+        if len(state.out) != 1:
+            return state.take_answers()
+        state.out_bytes = 0
+        state.is_dirty = False
+        return take_only(state.out)
 
     def _is_caught_up(self):
         """Return true for an open connection whose earlier answers are all sent."""

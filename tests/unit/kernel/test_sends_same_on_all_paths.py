@@ -1,6 +1,7 @@
 """Sends on all paths: equal bytes in, equal answers, equal files."""
 
 import random
+import struct
 import tempfile
 from pathlib import Path
 
@@ -154,6 +155,36 @@ async def test_frames_cut_anywhere(tmp_path: Path) -> None:
         turns.append([(0, stream[:count])])
         stream = stream[count:]
     assert await compare(tmp_path, turns, TOPICS, mapped_file_size_commit_log=1 << 20) == 60
+
+
+#: Texts for bytes around the names and values of a header.
+FOREIGN = ('"', "\\", ":", ",", "{", "}", " ", "`", "A", "z", "1", "é", "\x01", "\\u0061", '"b"')
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_headers_with_a_changed_character(tmp_path: Path, seed: int) -> None:
+    """Any character of a header replaced, inserted or left out: both paths agree."""
+    rng = random.Random(seed)
+    whole = common_case_frame(1, b"")[8:].decode()
+    turns = []
+    for number in range(120):
+        at = rng.randrange(len(whole))
+        text = whole[:at] + rng.choice(("", *FOREIGN)) + whole[at + rng.randrange(2) :]
+        header = text.encode()
+        head = struct.pack(">II", 4 + len(header), len(header))
+        turns.append([(number, head + header), (number, common_case_frame(2))])
+    assert await compare(tmp_path, turns, TOPICS) > 60
+
+
+async def test_names_of_ext_fields_with_escapes(tmp_path: Path) -> None:
+    """The name of a field may be an escape; a field of another case is another field."""
+    plain = common_case_frame(1, b"")[8:].decode()
+    names = ('"\\u0065":', '"E":', '"ee":', '"":', '"e" :')
+    turns = []
+    for name in names:
+        header = plain.replace('"e":', name).encode()
+        turns.append([(0, struct.pack(">II", 4 + len(header), len(header)) + header)])
+    assert await compare(tmp_path, turns, TOPICS) == 1
 
 
 async def test_segments_end_and_files_roll(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
     null      receives requests and sends fixed answers (null_loop.c): the rate of the system's TCP
               with one server thread and this load generator
+    thread    the null server, with the flushes in a thread, as in Gantry
     copy      the null server, with one copy of each message through a mapped file
     bare      the broker's kernel under a bare loop in C (bare.py): a broker without Python code
     broker    Gantry
@@ -30,10 +31,11 @@ import click
 
 from benchmarks.bare import BUILD, compile_loop, running_bare
 from benchmarks.load import MESSAGES_MAX, SCENARIOS, Scenario, run
-from benchmarks.null_loop import Answer, pull_answer, running_null, send_answer
+from benchmarks.null_loop import Answer, Flushing, pull_answer, running_null, send_answer
 from benchmarks.processes import Measured, running
 
 NULL: Final = "null"
+THREAD: Final = "thread"
 COPY: Final = "copy"
 BARE: Final = "bare"
 BROKER: Final = "broker"
@@ -68,7 +70,7 @@ LOADS: Final = {
     "send-16x16": Load(SCENARIOS["send-16x16"], 400_000),
     "batch-32": Load(SCENARIOS["batch-32"], 400_000),
     "pull-32": Load(SCENARIOS["pull-32"], 2_000_000, backlog=BACKLOG_MESSAGES),
-    "sync-64x1": Load(SCENARIOS["send-64x1"], 60_000, (NULL, BROKER), is_sync=True),
+    "sync-64x1": Load(SCENARIOS["send-64x1"], 60_000, (NULL, THREAD, BROKER), is_sync=True),
     "offered": Load(SCENARIOS["send-64x1"], MESSAGES_MAX, (NULL, BROKER), is_offered=True),
 }
 NAMES: Final = tuple(LOADS)
@@ -177,7 +179,9 @@ def _running(name: str, load: Load, home: Path) -> Iterator[dict[str, tuple[Meas
                 cluster = stack.enter_context(running(new_folder(), settings))
                 return cluster.broker, cluster.broker_addr
             log = new_folder() if kind == COPY or load.is_sync else None
-            return stack.enter_context(running_null(_answer(name), log, is_sync=load.is_sync))
+            flushing: Flushing = "later" if not load.is_sync else "loop"
+            flushing = "thread" if kind == THREAD else flushing
+            return stack.enter_context(running_null(_answer(name), log, flushing=flushing))
 
         yield {kind: server(kind) for kind in load.servers}
 

@@ -14,7 +14,8 @@
  * LOG is a file, or "-" for none. Each send is copied once into the mapped file. Bodies of answers to
  * pulls are sent from the mapped file, which has copies of the body one behind the other. SYNC 1
  * writes the sends of an iteration to the file with one pwrite() and one fdatasync(), and sends the
- * answers afterwards.
+ * answers afterwards. With SYNC 2 a thread does the fdatasync(), as in Gantry: the loop receives
+ * meanwhile, and the sends written during a flush share the next one.
  *
  * Prints the port. */
 
@@ -24,11 +25,13 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -43,13 +46,24 @@
 #define ANSWERS_MAX 1024 /* maximum answers of one system call */
 #define EVENTS_MAX 256
 #define STAGED_MAX (64 << 20)
+#define WAITING_MAX 65536 /* maximum reads whose answers wait for one flush */
+#define BY_THREAD 2
 
 struct connection {
     int fd;
-    uint32_t owed; /* requests without an answer */
+    uint32_t owed;  /* requests without an answer, except those that wait for a flush */
+    uint32_t waits; /* groups of requests that wait for a flush */
     uint64_t offset;
     size_t in_bytes;
     uint8_t *in;
+};
+
+struct group {
+    struct {
+        struct connection *c;
+        uint32_t owed;
+    } of[WAITING_MAX];
+    int count;
 };
 
 static uint8_t head[HEAD_MAX], body[BODY_MAX];
@@ -60,6 +74,8 @@ static uint8_t *log_start, *staged;
 static size_t log_bytes, log_at, staged_bytes;
 static int log_fd = -1, is_sync, poll_fd;
 static uint8_t *offset_at;
+static int asked_fd, done_fd, is_flushing; /* eventfd counters of the flushing thread */
+static struct group groups[2], *written = &groups[0], *flushing = &groups[1];
 
 static void die(const char *what) {
     fprintf(stderr, "null_loop: %s%s%s\n", what, errno ? ": " : "", errno ? strerror(errno) : "");
@@ -110,13 +126,17 @@ static void keep(const uint8_t *frame, size_t bytes) {
     log_at += bytes;
 }
 
-static void sync_staged(void) {
-    if (!staged_bytes) return;
+static void write_staged(void) {
     if (log_at + staged_bytes > log_bytes) log_at = 0;
     if (pwrite(log_fd, staged, staged_bytes, log_at) != (ssize_t)staged_bytes) die("pwrite");
-    if (fdatasync(log_fd)) die("fdatasync");
     log_at += staged_bytes;
     staged_bytes = 0;
+}
+
+static void sync_staged(void) {
+    if (!staged_bytes) return;
+    write_staged();
+    if (fdatasync(log_fd)) die("fdatasync");
 }
 
 /* -- answers -- */
@@ -169,14 +189,19 @@ static void answer(struct connection *c) {
 
 /* -- requests -- */
 
-/* Returns 0 for a connection that is closed and freed. */
+static void forget(struct connection *c) {
+    free(c->in);
+    free(c);
+}
+
+/* Returns 0 for a closed connection. */
 static int receive(struct connection *c) {
     ssize_t n = recv(c->fd, c->in + c->in_bytes, IN_BYTES - c->in_bytes, 0);
     if (n <= 0) {
         if (n < 0 && errno == EAGAIN) return 1;
         close(c->fd);
-        free(c->in);
-        free(c);
+        c->fd = -1;
+        if (!c->waits) forget(c);
         return 0;
     }
     c->in_bytes += n;
@@ -192,6 +217,65 @@ static int receive(struct connection *c) {
     if (at > c->in && c->in_bytes) memmove(c->in, at, c->in_bytes);
     if (!is_sync) answer(c);
     return 1;
+}
+
+/* -- flushes by a thread -- */
+
+static void *flush_when_asked(void *unused) {
+    uint64_t count;
+    for (;;) {
+        if (read(asked_fd, &count, sizeof count) != sizeof count) die("read");
+        if (fdatasync(log_fd)) die("fdatasync");
+        count = 1;
+        if (write(done_fd, &count, sizeof count) != sizeof count) die("write");
+    }
+    return unused;
+}
+
+static void start_thread(void) {
+    pthread_t thread;
+    struct epoll_event event = {EPOLLIN, {.ptr = &done_fd}};
+    asked_fd = eventfd(0, 0);
+    done_fd = eventfd(0, 0);
+    if (asked_fd < 0 || done_fd < 0) die("eventfd");
+    if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, done_fd, &event)) die("epoll_ctl");
+    if (pthread_create(&thread, NULL, flush_when_asked, NULL)) die("pthread_create");
+}
+
+static void wait_for_flush(struct connection *c) {
+    if (!c->owed) return;
+    if (written->count == WAITING_MAX) die("too many reads wait for a flush");
+    written->of[written->count].c = c;
+    written->of[written->count++].owed = c->owed;
+    c->owed = 0;
+    c->waits++;
+}
+
+static void flush_written(void) {
+    uint64_t count = 1;
+    struct group *next = flushing;
+    if (is_flushing || !written->count) return;
+    flushing = written;
+    written = next;
+    is_flushing = 1;
+    if (write(asked_fd, &count, sizeof count) != sizeof count) die("write");
+}
+
+static void answer_flushed(void) {
+    uint64_t count;
+    static struct group done;
+    if (read(done_fd, &count, sizeof count) != sizeof count) die("read");
+    done.count = flushing->count;
+    memcpy(done.of, flushing->of, done.count * sizeof *done.of);
+    flushing->count = is_flushing = 0;
+    flush_written(); /* the disk works while the loop answers */
+    for (int i = 0; i < done.count; i++) {
+        struct connection *c = done.of[i].c;
+        c->owed = done.of[i].owed;
+        c->waits--;
+        answer(c);
+        if (c->fd < 0 && !c->waits) forget(c);
+    }
 }
 
 static void accept_one(int listener) {
@@ -227,13 +311,22 @@ int main(int argc, char **argv) {
     int listener = listen_on_loopback();
     struct epoll_event event = {EPOLLIN, {.ptr = NULL}}, events[EVENTS_MAX];
     if (epoll_ctl(poll_fd, EPOLL_CTL_ADD, listener, &event)) die("epoll_ctl");
+    if (is_sync == BY_THREAD) start_thread();
     for (;;) {
         struct connection *waiting[EVENTS_MAX];
         int count = epoll_wait(poll_fd, events, EVENTS_MAX, -1), waiters = 0;
         for (int i = 0; i < count; i++) {
             struct connection *c = events[i].data.ptr;
             if (!c) accept_one(listener);
-            else if (receive(c) && is_sync) waiting[waiters++] = c;
+            else if ((void *)c == &done_fd) answer_flushed();
+            else if (!receive(c)) continue;
+            else if (is_sync == BY_THREAD) wait_for_flush(c);
+            else if (is_sync) waiting[waiters++] = c;
+        }
+        if (is_sync == BY_THREAD) {
+            if (staged_bytes) write_staged();
+            flush_written();
+            continue;
         }
         sync_staged();
         for (int i = 0; i < waiters; i++) answer(waiting[i]);

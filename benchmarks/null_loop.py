@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from benchmarks.bare import BORN_MS, LOG_BYTES, write_zeros
 from benchmarks.c_programs import compiled
@@ -23,6 +23,9 @@ from core_broker.processors.pull import answer_of
 from core_broker.processors.put_answers import message_id, stored_answer
 from core_broker.remoting.codes import ResponseCode
 from core_broker.store import GetResult, GetStatus
+
+#: When the disk has a send: some time, before its answer, before its answer by a thread's flush.
+Flushing = Literal["later", "loop", "thread"]
 
 SOURCE: Final = Path(__file__).with_name("null_loop.c")
 HOST: Final[Host] = ("127.0.0.1", 10911)
@@ -63,15 +66,16 @@ def pull_answer() -> Answer:
 
 @contextmanager
 def running_null(
-    answer: Answer, folder: Path | None = None, *, is_sync: bool = False
+    answer: Answer, folder: Path | None = None, *, flushing: Flushing = "later"
 ) -> Iterator[tuple[Measured, str]]:
     """Start the server; yields the process and its address, and kills the process at the end.
 
     With a folder, messages are copied through a log there.
     """
     log = "-" if folder is None else str(_log(folder, answer.body))
-    program = compiled(SOURCE, "null_loop")
-    command = [str(program), str(answer.messages), log, str(int(is_sync))]
+    program = compiled(SOURCE, "null_loop", ["-pthread"])
+    sync = get_args(Flushing).index(flushing)
+    command = [str(program), str(answer.messages), log, str(sync)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None

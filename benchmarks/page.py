@@ -69,10 +69,12 @@ The load generator has one thread, so the share of its core shows whether a rate
 The bounds (`benchmarks/bounds.py`) are servers that do less than any broker. The null server
 receives requests, reads their lengths and sends fixed answers of a broker's size, from one thread
 with one epoll, with or without one copy of each message through a mapped file; at SYNC_FLUSH with
-one `fdatasync()` for all sends of an event-loop iteration. A broker with one thread cannot exceed
-the null server, so the ratio of the null server to Java 5.5.0 bounds a row: a larger target is out
-of reach with this load generator on these cores. The bare loop is Gantry's compiled kernel under an
-event loop in C. Files of the bounds are on a memory file system, except at SYNC_FLUSH.
+one `fdatasync()` for all sends of an event-loop iteration, from the loop, or (`thread`) from a
+thread that wakes the loop, as in Gantry, whose loop never waits for the disk. A broker with one
+thread cannot exceed the null server, so the ratio of the null server to Java 5.5.0 bounds a row: a
+larger target is out of reach with this load generator on these cores. The bare loop is Gantry's
+compiled kernel under an event loop in C. Files of the bounds are on a memory file system, except at
+SYNC_FLUSH.
 
 Pulls read a backlog of the same size on each broker. The mixed load sends at half of Java's peak
 in an open loop, while consumers on eight connections follow with long polling.

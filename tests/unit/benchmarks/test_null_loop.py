@@ -10,7 +10,7 @@ import pytest
 from benchmarks import null_loop
 from benchmarks.bounds import LOADS, Load, measure
 from benchmarks.load import Scenario, run
-from benchmarks.null_loop import QUEUE_OFFSET, pull_answer, running_null, send_answer
+from benchmarks.null_loop import QUEUE_OFFSET, Flushing, pull_answer, running_null, send_answer
 from benchmarks.requests import (
     BODY_BYTES,
     OFFSET,
@@ -55,9 +55,11 @@ def test_every_send_is_answered_and_copied(tmp_path: Path, has_log: bool) -> Non
         assert log.count(b"x" * BODY_BYTES) == figures["messages"]
 
 
-def test_synced_sends_are_in_the_file(tmp_path: Path) -> None:
-    with running_null(send_answer(1), tmp_path, is_sync=True) as (_, addr):
-        scenario = Scenario(8, 1, send_template)
+@pytest.mark.parametrize("flushing", ["loop", "thread"])
+@pytest.mark.parametrize("in_flight", [1, 3])
+def test_synced_sends_are_in_the_file(tmp_path: Path, flushing: Flushing, in_flight: int) -> None:
+    with running_null(send_answer(1), tmp_path, flushing=flushing) as (_, addr):
+        scenario = Scenario(8, in_flight, send_template)
         figures = run(scenario, addr, seconds=SECONDS_MAX, messages_max=100)
         log = (tmp_path / "null-log").read_bytes()
     assert log.count(b"x" * BODY_BYTES) == figures["messages"] >= 100

@@ -8,6 +8,13 @@
   const PADDING_PX = 24;
   const LABEL_HALF_PX = 28; // of the time below the last point
   const LONG_LABEL_HALF_PX = 36;
+  const [MINUTE_S, HOUR_S, DAY_S] = [60, 3600, 86400];
+  // Distances of ticks whose times have no seconds.
+  const TICKS_S = [
+    ...[1, 2, 5, 10, 15, 30].map((count) => count * MINUTE_S),
+    ...[1, 2, 3, 4, 6, 8, 12].map((count) => count * HOUR_S),
+    ...[1, 2, 3, 5, 7, 10, 15, 30, 60, 90, 180, 365].map((count) => count * DAY_S),
+  ];
   const SPAN_S_MIN = 120; // a shorter span would exaggerate noise
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -41,8 +48,9 @@
 
   function options(box, series, unit) {
     const two = (value) => String(value).padStart(2, "0");
+    const hasDays = Number(box.dataset.stepS) >= MINUTE_S;
     const clock = (at) =>
-      Number(box.dataset.stepS) >= 60
+      hasDays
         ? `${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}`
         : `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
     const top = Number(box.dataset.top);
@@ -70,6 +78,7 @@
       axes: [
         axis({
           values: (_plot, ticks) => ticks.map((at) => clock(inZone(at))),
+          incrs: hasDays ? TICKS_S : undefined,
           space: 90,
         }),
         axis({ size: 64, values: (_plot, ticks) => ticks.map(number) }),

@@ -246,5 +246,5 @@ def id_problem(ids: list[str]) -> forms.ValidationError | None:
             params={"most": RESEND_MESSAGES_MAX},
         )
     if any(not each or len(each) > ID_CHARS_MAX for each in ids):
-        return forms.ValidationError(_("The selection contains an invalid message id."))
+        return forms.ValidationError(_("The selection contains an invalid message ID."))
     return None

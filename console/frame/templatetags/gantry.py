@@ -10,6 +10,7 @@ from django.contrib.staticfiles import finders
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from console.frame import formats
 from console.gateway import Answer, BrokerFailure, now_ms
@@ -86,6 +87,12 @@ def unknown(reason: str = "") -> SafeString:
     return format_html(
         '<span class="text-secondary" title="{}">{}</span>', reason or _("unknown"), formats.UNKNOWN
     )
+
+
+@register.simple_tag
+def colon() -> str:
+    """Render the colon between a label or name and its text: full-width in Chinese."""
+    return pgettext("between a label and its text", ": ")
 
 
 @register.inclusion_tag("parts/perm.html")

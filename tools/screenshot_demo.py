@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,7 +25,10 @@ from playwright.async_api import Page
 ROOT: Final = Path(__file__).resolve().parents[1]
 PASSWORD: Final = "screenshots need no secret"  # noqa: S105 - of a Gantry that lives for minutes
 CLUSTER: Final = "clusters/local"
-READY_SECONDS_MAX: Final = 240
+#: Maximum time until the demo is ready, s: 30 on an idle machine, minutes beside test runs.
+READY_SECONDS_MAX: Final = 600
+#: Number of last lines of a demo that did not become ready.
+LINES_SHOWN_MAX: Final = 20
 #: Seconds of traffic before the first job: enough for dead letters, an alarm, lines in the charts.
 SHOP_SECONDS: Final = 120
 JOB_SECONDS_MAX: Final = 300
@@ -76,16 +80,22 @@ def demo() -> Iterator[str]:
 
 
 def _ready(process: "subprocess.Popen[str]") -> str:
+    """Return the address of the console. The demo prints a line at least every 15 s: which
+    programs are ready, and for which it waits."""
     assert process.stdout is not None
+    lines: deque[str] = deque(maxlen=LINES_SHOWN_MAX)
+    why = "ended before it was ready"
     until = time.monotonic() + READY_SECONDS_MAX
     for line in process.stdout:
+        lines.append(line)
         if found := re.search(r"Gantry is ready: (http://\S+)", line):
             # The thread drains the later output: a full pipe would block the demo.
             threading.Thread(target=process.stdout.read, daemon=True).start()
             return found[1].rstrip("/")
         if time.monotonic() > until:
+            why = f"was not ready after {READY_SECONDS_MAX} s"
             break
-    raise SystemExit("The demo did not become ready.")
+    raise SystemExit(f"The demo {why}. Its last lines:\n{''.join(lines)}")
 
 
 @contextmanager

@@ -20,7 +20,8 @@ from core_broker.remoting.bodies.inventory import (
     GANTRY_UNMEASURED_KEY,
 )
 
-Kind = Literal["count", "ms", "time", "bytes", "ratio", "rates", "text"]
+#: `percentile` is a time in ms with decimals, `capacity` total and free bytes.
+Kind = Literal["count", "ms", "percentile", "time", "bytes", "capacity", "ratio", "rates", "text"]
 
 #: What the totals of today count from: the last midnight in the broker's time zone, or the start.
 TodayBegins = Literal["midnight", "start"]
@@ -180,7 +181,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
         (
             ("commitLogDiskRatio", _("Disk used by the commit log's volume"), "ratio"),
             ("consumeQueueDiskRatio", _("Disk used by the consume queues' volume"), "ratio"),
-            ("commitLogDirCapacity", _("Commit log volume"), "text"),
+            ("commitLogDirCapacity", _("Commit log volume"), "capacity"),
             ("commitLogMinOffset", _("First byte of the commit log"), "count"),
             ("commitLogMaxOffset", _("End of the commit log"), "count"),
             ("earliestMessageTimeStamp", _("Oldest message"), "time"),
@@ -196,8 +197,8 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
         (
             ("putMessageEntireTimeMax", _("Longest time to store a message"), "ms"),
             ("getMessageEntireTimeMax", _("Longest time to find messages"), "ms"),
-            ("putLatency99", _("Storing, 99th percentile"), "ms"),
-            ("putLatency999", _("Storing, 99.9th percentile"), "ms"),
+            ("putLatency99", _("Storing, 99th percentile"), "percentile"),
+            ("putLatency999", _("Storing, 99.9th percentile"), "percentile"),
             ("putMessageDistributeTime", _("Distribution of storing times"), "text"),
             ("pageCacheLockTimeMills", _("Waiting for the store's lock"), "ms"),
             ("sendThreadPoolQueueHeadWaitTimeMills", _("Oldest waiting send"), "ms"),
@@ -290,8 +291,13 @@ def _value(table: Mapping[str, str], key: str, kind: Kind) -> Any:
         if key == "remainTransientStoreBufferNumbs" and number == NO_POOL:
             return None
         return None if kind == "time" and number == 0 else number
+    if kind == "percentile":
+        return real(table, key) or None  # 0.00 after a minute without messages
     if kind == "bytes":
         return byte_count(table[key])
+    if kind == "capacity":
+        total, free = capacity(table)
+        return None if total is None else (total, free)
     if kind == "ratio":
         return real(table, key)
     if kind == "rates":

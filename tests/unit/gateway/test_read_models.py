@@ -91,8 +91,19 @@ def test_details_are_grouped_with_units_and_nothing_is_left_out() -> None:
     assert shown["remainHowManyDataToFlush"] == 1434
     assert shown["putMessageAverageSize"] == 202
     assert shown["putTps"] == (12.5, 8.25, 3.0)
+    assert shown["commitLogDirCapacity"] == (round(252.0 * 1024**3), round(69.7 * 1024**3))
     assert shown["scheduleMessageOffset_12"] == "8 / 9"
     assert [str(group.title) for group in groups][-2:] == ["Delay levels", "Other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("67.50", 67.5), ("12", 12.0), ("0.00", None), ("-1", None), ("", None)]
+)
+def test_a_percentile_has_decimals_and_is_unknown_without_messages(
+    text: str, shown: float | None
+) -> None:
+    (group,) = runtime.details({"putLatency99": text})
+    assert [detail.value for detail in group.details] == [shown]
 
 
 def test_constants_of_a_gantry_broker_are_no_measurements() -> None:

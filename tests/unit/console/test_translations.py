@@ -13,7 +13,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from django.utils.translation import override
 from django.utils.translation.template import templatize
+
+from console.frame.templatetags.gantry import colon
 
 CONSOLE = Path(__file__).resolve().parents[3] / "console"
 PO = "locale/zh_Hans/LC_MESSAGES/django.po"
@@ -121,6 +124,14 @@ def texts_of_template(source: str) -> Iterator[Key]:
             yield first, ast.literal_eval(match[3])
         else:
             yield None, first
+
+
+def test_translated_labels_end_with_the_colon_of_the_language() -> None:
+    with override("zh-hans"):
+        assert colon() == "\uff1a"
+    label = re.compile(r'\{% translate "[^"]*"(?: context "[^"]*")? %\}:')
+    wrong = [path for path in CONSOLE.rglob("*.html") if label.search(path.read_text("utf-8"))]
+    assert not wrong, "write {% colon %}"
 
 
 def test_every_area_keeps_its_texts() -> None:

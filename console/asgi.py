@@ -23,6 +23,7 @@ from console.web.proxies import Proxies  # noqa: E402
 from console.web.security import HostOfProbes, SameOrigin  # noqa: E402
 from console.web.static_files import StaticFilesApp  # noqa: E402
 from console.web.sub_path import SubPath  # noqa: E402
+from console.web.wal_index import WalIndex  # noqa: E402
 
 #: Allocations between two collections of the garbage collector's youngest generation. The rows of
 #: a list and each new inventory are tens of thousands of objects without reference cycles.
@@ -31,14 +32,17 @@ GC_THRESHOLD: Final = 50_000
 
 async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """At shutdown, stop samplers and message tails and close the connections to clusters."""
+    wal_index = WalIndex()
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
             _tune_garbage_collection()
+            wal_index.keep()
         if message["type"] == "lifespan.shutdown":
             await stop_samplers()
             await stop_tails()
             gateway.close()
+            wal_index.close()
             await send({"type": "lifespan.shutdown.complete"})
             return
         await send({"type": "lifespan.startup.complete"})

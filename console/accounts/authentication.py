@@ -5,6 +5,7 @@ permissions, and the time and address of its last use.
 from datetime import timedelta
 from typing import Any
 
+from django.db import DatabaseError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -16,6 +17,7 @@ from rest_framework.request import Request
 
 from console.accounts.models import TokenFacts
 from console.frame.access import Role
+from console.frame.own_disks import refusals
 from console.frame.permissions import read_permissions
 
 #: Minimum interval between two updates of a token's last use.
@@ -54,11 +56,18 @@ class TokenAuthentication(KnoxAuthentication):
 
 
 def note_use(facts: TokenFacts, source: str) -> None:
-    """Save time and address; the same address is saved once in USE_NOTED_EVERY."""
+    """Save time and address; the same address is saved once in USE_NOTED_EVERY.
+
+    On a full disk nothing is saved: reads by token go on.
+    """
     now, last = timezone.now(), facts.last_used_at
     if last is None or now - last > USE_NOTED_EVERY or source != facts.last_used_from:
         used = {"last_used_at": now, "last_used_from": source}
-        TokenFacts.objects.filter(pk=facts.pk).update(**used)
+        try:
+            TokenFacts.objects.filter(pk=facts.pk).update(**used)
+        except DatabaseError as trouble:
+            if not refusals.note(trouble):
+                raise
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call,misc,unused-ignore]

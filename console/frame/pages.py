@@ -31,6 +31,7 @@ from console.frame.access import Need, may, readable_names, role_of
 from console.frame.areas import AreaConfig, areas
 from console.frame.column_choice import ColumnChoice
 from console.frame.masking import cluster_for
+from console.frame.own_disks import own_disks
 from console.frame.permissions import Scope, Target
 from console.frame.targets import target_of
 from console.gateway import Answer, BrokerFailure, Cluster, ClusterUnreachable, gateway, now_ms
@@ -144,6 +145,7 @@ def page_context(request: HttpRequest) -> dict[str, Any]:
         "cluster_mark": settings.CONSOLE_CLUSTER_MARKS.get(cluster or ""),
         "role": role_of(user),
         "read_only": read_only,
+        "own_disk_full": own_disks().is_full,
         "may_export": may_write,
         "may_write": may_write and not read_only,
         "may_administer": may(user, Need.ADMIN, target),

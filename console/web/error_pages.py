@@ -1,5 +1,6 @@
 """Error pages of Django's handlers and of gateway errors; problem+json below /api/."""
 
+import sys
 from collections.abc import Callable
 from http import HTTPStatus
 
@@ -7,11 +8,14 @@ from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.http.request import split_domain_port
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from console.api.problems import CONTENT_TYPE as PROBLEM_TYPE
 from console.api.problems import problem
 from console.frame.access import page_before
+from console.frame.own_disks import refusals
+from console.frame.pages import theme_of
 from console.frame.read_only import trouble_page
 from console.gateway import GatewayError
 
@@ -69,9 +73,27 @@ def _name_of(host: str) -> str:
 
 
 def page_failed(request: HttpRequest) -> HttpResponse:
+    if refusals.note(sys.exc_info()[1]):
+        return disk_full(request)
     if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "fault", 500, _("The console failed; its log has the details."))
     return render(request, "errors/failed.html", {"title": _("The console failed")}, status=500)
+
+
+def disk_full(request: HttpRequest) -> HttpResponse:
+    """Answer that the console's database has no space; the page needs no database itself."""
+    reason = _(
+        "The disk of the console's database is full: the console could not save the request."
+    )
+    status = HTTPStatus.INSUFFICIENT_STORAGE
+    if request.path_info.startswith(API_PREFIX):
+        return api_problem(request, "disk-full", status, reason)
+    context = {
+        "title": _("The console's disk is full"),
+        "reason": reason,
+        "theme": theme_of(request),
+    }
+    return HttpResponse(render_to_string("errors/disk_full.html", context), status=status)
 
 
 def api_problem(request: HttpRequest, kind: str, status: int, detail: str) -> HttpResponse:

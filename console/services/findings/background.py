@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.dispatch import Signal
 
+from console.frame.own_disks import refusals
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.services.findings import stored
 from console.services.findings.evaluation import evaluator_of
@@ -61,6 +62,7 @@ class Evaluations:
         try:
             is_holder = self._lease.hold(self.holder, now_ms())
         except DatabaseError as trouble:
+            refusals.note(trouble)
             self._outages.failed(trouble, time.monotonic_ns() // 1_000_000)
             return False
         self._outages.succeeded()
@@ -92,7 +94,8 @@ def _evaluate(cluster: Cluster) -> None:
         if report is not None:
             stored.save(cluster, report)
         evaluated.send(Evaluations, cluster=cluster, report=report)
-    except Exception:
+    except Exception as error:
+        refusals.note(error)
         log.exception("the evaluation of %s failed", cluster)
     finally:
         connection.close()  # of this thread

@@ -9,6 +9,7 @@ import logging
 from threading import Lock
 from time import perf_counter
 
+from console.frame.own_disks import own_disks
 from console.gateway import Cluster, now_ms
 from console.gateway.engine.errors import GatewayError
 from console.gateway.health.members import GroupDiagnosis, group_diagnoses
@@ -83,6 +84,7 @@ class Evaluator:
             thresholds(),
             dict(self._diagnoses),
             len(candidates.keys() - self._diagnoses.keys()),
+            own_disks(),
         )
         findings, checks, counts = evaluate(RULES, evidence)
         self._samples.add(sample_of(evidence))

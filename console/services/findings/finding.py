@@ -9,10 +9,10 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal
 
-#: Kinds of objects. `setting` is a key of the brokers' settings.
-ObjectKind = Literal["group", "topic", "broker", "name-server", "controller", "setting"]
+#: Kinds of objects. `setting` is a key of the brokers' settings, `console` this console.
+ObjectKind = Literal["group", "topic", "broker", "name-server", "controller", "setting", "console"]
 KINDS: tuple[ObjectKind, ...] = (
-    *("group", "topic", "broker", "name-server", "controller", "setting"),
+    *("group", "topic", "broker", "name-server", "controller", "setting", "console"),
 )
 #: Maximum number of findings of one rule in a report; the rest is counted.
 FINDINGS_PER_RULE_MAX = 200

@@ -27,6 +27,7 @@ KIND_TITLES: Mapping[str, Any] = {
     "name-server": _("Name server"),
     "controller": _("Controller"),
     "setting": _("Setting"),
+    "console": _("Console"),
 }
 VERDICTS: Mapping[str, Any] = {
     Verdict.CRITICAL: _("Critical"),
@@ -107,6 +108,8 @@ def page_of(cluster: str, target: Target) -> str:
         broker = name if is_slave else target.name
         url = reverse("clusters:broker", kwargs={"cluster": cluster, "broker": broker})
         return f"{url}?{urlencode({'id': number})}" if is_slave else url
+    if target.kind == "console":
+        return reverse("clusters:overview", kwargs={"cluster": cluster})
     if target.kind == "controller":
         return reverse("replicas:list", kwargs={"cluster": cluster})
     if target.kind == "setting":

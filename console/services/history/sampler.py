@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.dispatch import Signal
 
+from console.frame.own_disks import refusals
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.snapshot import snapshot
 from console.services.history import removed
@@ -67,6 +68,7 @@ class ClusterHistory:
                 log.info("the history of cluster %s is stored again", self._cluster)
             self._is_failing = False
         except STORE_ERRORS as trouble:
+            refusals.note(trouble)
             if not self._is_failing:
                 log.error(  # noqa: TRY400 - the cause is outside of this program
                     "the history of cluster %s cannot be stored in %s: %s. Samples are lost until"

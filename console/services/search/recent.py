@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy
 from rest_framework.request import Request
 
 from console.frame.access import may, need_of
+from console.frame.own_disks import own_disks
 from console.frame.targets import target_of
 
 SESSION_KEY = "recent"
@@ -59,7 +60,7 @@ def _may_open(user: Any, url: str) -> bool:
 
 
 class RecentItemsMiddleware:
-    """Records successful full-page views of detail pages."""
+    """Records successful full-page views of detail pages, unless the database's disk is full."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -77,7 +78,7 @@ class RecentItemsMiddleware:
             name = _PAGES[match.view_name][0]
             title = match.kwargs.get(name) or request.GET.get(name, "")
             url = request.get_full_path()
-            if title and len(url) <= URL_CHARS_MAX:
+            if title and len(url) <= URL_CHARS_MAX and not own_disks().is_full:
                 _remember(_session(request), match.view_name, title[:TITLE_CHARS_MAX], url)
         return response
 

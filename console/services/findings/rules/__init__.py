@@ -16,6 +16,7 @@ from console.services.findings.rules import (
     consumption,
     groups,
     members,
+    own,
     replication,
     settings,
     topics,
@@ -49,6 +50,7 @@ RULES: tuple[Rule, ...] = (
     topics.one_broker,
     settings.settings_drift,
     settings.auto_create,
+    own.console_disk_full,
 )
 
 __all__ = ["RULES", "Evidence", "Rule", "evaluate"]

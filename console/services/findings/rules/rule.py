@@ -1,10 +1,11 @@
 """What a rule is, the evidence of all rules, and the evaluation of a list of rules."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from console.frame import formats
+from console.frame.own_disks import OwnDisks
 from console.gateway.health.members import GroupDiagnosis
 from console.gateway.health.snapshot import Part, Snapshot
 from console.services.findings.finding import (
@@ -26,7 +27,7 @@ class Evidence:
     """Input of the rules.
 
     `diagnoses` are the groups whose members were asked; `not_diagnosed` counts the groups that wait
-    for their turn.
+    for their turn. `own_disks` are the console's.
     """
 
     snapshot: Snapshot
@@ -34,6 +35,7 @@ class Evidence:
     thresholds: Thresholds
     diagnoses: Mapping[str, GroupDiagnosis]
     not_diagnosed: int = 0
+    own_disks: OwnDisks = field(default_factory=OwnDisks)
 
     @property
     def now_ms(self) -> int:

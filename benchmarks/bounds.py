@@ -179,8 +179,8 @@ def _running(name: str, load: Load, home: Path) -> Iterator[dict[str, tuple[Meas
                 cluster = stack.enter_context(running(new_folder(), settings))
                 return cluster.broker, cluster.broker_addr
             log = new_folder() if kind == COPY or load.is_sync else None
-            flushing: Flushing = "later" if not load.is_sync else "loop"
-            flushing = "thread" if kind == THREAD else flushing
+            by_loop: Flushing = "loop" if load.is_sync else "later"
+            flushing = "thread" if kind == THREAD else by_loop
             return stack.enter_context(running_null(_answer(name), log, flushing=flushing))
 
         yield {kind: server(kind) for kind in load.servers}

@@ -211,15 +211,11 @@ class Header:
 
     def _string(self, at, end, result):
         """Read a string behind its opening quote, and return its end."""
-        start: cython.pointer(uint8_t) = at
-        at = unescaped_end(at, end)
-        if at >= end:
-            return cython.NULL
-        if at[0] != QUOTE:
-            return self._copied(start, at, end, result)
-        result[0].p = start
-        result[0].n = cython.cast(cython.int, at - start)
-        return at + 1
+        behind: cython.pointer(uint8_t) = read_plain(at, end, result)
+        if behind != cython.NULL:
+            return behind
+        behind = unescaped_end(at, end)
+        return self._copied(at, behind, end, result) if behind < end else cython.NULL
 
     def _copied(self, start, at, end, result):
         """Read a string into `scratch`: `at` is the end of its unescaped ASCII from `start` on."""

@@ -81,15 +81,13 @@ def page_failed(request: HttpRequest) -> HttpResponse:
 
 
 def disk_full(request: HttpRequest) -> HttpResponse:
-    """Answer that the console's database has no space; the page needs no database itself."""
-    reason = _(
-        "The disk of the console's database is full: the console could not save the request."
-    )
+    """Answer that a disk of the console has no space; the page needs no database itself."""
+    reason = _("A disk of the console is full: the console could not save the request.")
     status = HTTPStatus.INSUFFICIENT_STORAGE
     if request.path_info.startswith(API_PREFIX):
         return api_problem(request, "disk-full", status, reason)
     context = {
-        "title": _("The console's disk is full"),
+        "title": _("A disk of the console is full"),
         "reason": reason,
         "theme": theme_of(request),
     }

@@ -60,7 +60,7 @@ def _may_open(user: Any, url: str) -> bool:
 
 
 class RecentItemsMiddleware:
-    """Records successful full-page views of detail pages, unless the database's disk is full."""
+    """Records successful full-page views of detail pages, unless a disk of the console is full."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response

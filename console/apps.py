@@ -11,3 +11,6 @@ class ConsoleConfig(AppConfig):
     def ready(self) -> None:
         # Load the Celery application, so that tasks called from pages use the configured broker.
         import_module("console.celery")
+        from console.web.reserve import prepare_space
+
+        prepare_space()

@@ -37,7 +37,7 @@ async def lifespan(scope: dict[str, Any], receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.startup":
             _tune_garbage_collection()
-            wal_index.keep()
+            wal_index.start()
         if message["type"] == "lifespan.shutdown":
             await stop_samplers()
             await stop_tails()

@@ -56,6 +56,11 @@ def run_command() -> int:
     except (OperationalError, ProgrammingError) as problem:
         from django.conf import settings
 
+        from console.frame.own_disks import is_disk_full, why_database_fails
+
+        if is_disk_full(problem) and (full := why_database_fails()):
+            sys.stderr.write(f"{full}\n")
+            return EXIT_SETTINGS
         given = os.environ.get("GANTRY_HOME")
         source = "from GANTRY_HOME" if given else "the default without GANTRY_HOME"
         text = NO_DATABASE.format(

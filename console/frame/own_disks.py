@@ -7,7 +7,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -23,7 +23,7 @@ FREE_SHARE_MIN: Final = 0.05
 REFUSAL_MS: Final = 60_000
 #: Free bytes below which SQLite cannot make the files of its write-ahead log, and reports an
 #: I/O error or a file that cannot be opened.
-_SIDE_FILES_BYTES: Final = 1024 * 1024
+SIDE_FILES_BYTES: Final = 1024 * 1024
 _SIDE_FILE_ERRORS: Final = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 #: SQLSTATE of PostgreSQL: "could not extend file …: No space left on device".
 _DISK_FULL_STATE: Final = "53100"
@@ -48,6 +48,10 @@ class OwnDisk:
     @property
     def is_full(self) -> bool:
         return self.free_bytes < min(FREE_BYTES_MIN, FREE_SHARE_MIN * self.total_bytes)
+
+    def free_after(self, written_bytes: int) -> "OwnDisk":
+        """Return the disk with a further file."""
+        return replace(self, free_bytes=self.free_bytes - written_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,29 @@ def own_disks() -> OwnDisks:
     return OwnDisks(tuple(_disks()), refused, refused_ms)
 
 
+def database_file() -> Path | None:
+    """Return the file of SQLite; None for another database."""
+    database = settings.DATABASES["default"]
+    return Path(str(database["NAME"])) if database["ENGINE"].endswith("sqlite3") else None
+
+
+def database_disk() -> OwnDisk | None:
+    """Return the disk of SQLite's file; None when the disk is not visible."""
+    return next((disk for disk in _disks() if disk.name == "database"), None)
+
+
+def why_database_fails() -> str:
+    """Say that the disk of the database is full, for a log or a terminal; "" when it is not."""
+    path, disk = database_file(), database_disk()
+    if path is None or disk is None or disk.free_bytes >= SIDE_FILES_BYTES:
+        return ""
+    free = f"{disk.free_bytes // 1024} KiB of {disk.total_bytes // (1024 * 1024)} MiB are free"
+    return (
+        f"The disk of the folder {disk.path} is full, {free}: {path.name} cannot be opened or "
+        "written. Free space there, or move the database (GANTRY_HOME, DATABASE_URL)."
+    )
+
+
 def _disks() -> Iterable[OwnDisk]:
     disks: dict[int, OwnDisk] = {}
     for name, folder in _folders():
@@ -129,14 +156,13 @@ def _disks() -> Iterable[OwnDisk]:
 
 
 def _has_no_space() -> bool:
-    return any(disk.free_bytes < _SIDE_FILES_BYTES for disk in _disks())
+    return any(disk.free_bytes < SIDE_FILES_BYTES for disk in _disks())
 
 
 def _folders() -> list[tuple[str, Path]]:
     found = []
-    database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        found.append(("database", Path(str(database["NAME"])).parent))
+    if (path := database_file()) is not None:
+        found.append(("database", path.parent))
     if not settings.HISTORY_IN_DATABASE:
         found.append(("history", Path(settings.GANTRY_HOME) / "history"))
     return found

@@ -12,6 +12,7 @@ history/                    metrics of the last days, a file per cluster; not wi
 logs/                       one bounded log per program
 run/                        lock, stamp of the set-up step, Valkey's settings
 console.sqlite3, secret_key   database and secret key of the console
+console.sqlite3-reserve       space for SQLite on a full disk
 """
 
 import fcntl

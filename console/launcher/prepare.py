@@ -83,7 +83,11 @@ def main() -> int:
         sys.stderr.write(f"{problem}\n")
         return EXIT_USAGE
     except DatabaseError as problem:
-        sys.stderr.write(f"The database cannot be used: {problem}\nSee DATABASE_URL.\n")
+        from console.frame.own_disks import is_disk_full, why_database_fails
+
+        full = is_disk_full(problem) and why_database_fails()
+        text = full or f"The database cannot be used: {problem}\nSee DATABASE_URL."
+        sys.stderr.write(f"{text}\n")
         return EXIT_USAGE
     from django.conf import settings
 

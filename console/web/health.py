@@ -5,6 +5,7 @@ token.
 
 Like Kubernetes' API server, `?verbose` lists every check and `?exclude=<check>` skips a check. A
 probe excludes the check of a cluster to keep the console reachable while the cluster is down.
+A full disk is a warning, with status 200: pages work on, and a restart would not help.
 """
 
 import os
@@ -19,6 +20,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from console.frame.access import Need, needs
+from console.frame.own_disks import (
+    SIDE_FILES_BYTES,
+    is_disk_full,
+    own_disks,
+    why_database_fails,
+)
 from console.gateway import Cluster, GatewayError, gateway, now_ms
 from console.gateway.brokers.listing import cluster_map
 from console.metrics import REGISTRY
@@ -39,17 +46,20 @@ def livez(request: HttpRequest) -> HttpResponse:
 
 @needs(Need.OPEN)
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Answer 200 when every check passes, else 503 with the failed checks."""
+    """Answer 200 when every check passes, else 503 with the failed checks; name full disks."""
     excluded = set(request.GET.getlist("exclude"))
     results = [(name, check()) for name, check in checks() if name not in excluded]
     failed = [name for name, problem in results if problem]
+    warnings = [f"[!]{name} {text}" for name, text in disk_warnings() if name not in excluded]
     lines = [
         f"[-]{name} failed: {problem}" if problem else f"[+]{name} ok" for name, problem in results
     ]
     if not failed and "verbose" not in request.GET:
         lines = ["ok"]
     status = 503 if failed else 200
-    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain", status=status)
+    return HttpResponse(
+        "\n".join(lines + warnings) + "\n", content_type="text/plain", status=status
+    )
 
 
 def checks() -> Iterator[tuple[str, Check]]:
@@ -66,8 +76,27 @@ def database_problem() -> str | None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 FROM django_session WHERE 1 = 0")
     except DatabaseError as problem:
+        if is_disk_full(problem) and (full := why_database_fails()):
+            return full
         return f"{problem}; `{COMMAND} migrate` creates its tables, DATABASE_URL names another"
     return None
+
+
+def disk_warnings() -> Iterator[tuple[str, str]]:
+    """Yield name and state of each full disk of the console; `writes`: a write was refused."""
+    own = own_disks()
+    if own.refused_ms is not None:
+        ago_s = (now_ms() - own.refused_ms) // 1_000
+        yield "writes", f"a full disk refused a write {ago_s} s ago: {own.refused}"
+    for disk in own.disks:
+        if disk.is_full:
+            does = (
+                "cannot be written"
+                if disk.free_bytes < SIDE_FILES_BYTES
+                else "may soon not be written"
+            )
+            free = f"{disk.free_bytes // 1024} KiB of {disk.total_bytes // (1024 * 1024)} MiB"
+            yield disk.name, f"{does}: the disk of {disk.path} has {free} free"
 
 
 def cluster_problem(cluster: Cluster) -> str | None:

@@ -2,6 +2,8 @@
 
 with ConsoleProgram(tmp_path, CONSOLE_TRUSTED_PROXIES="127.0.0.1") as console:
     console.port
+
+With `is_prepared`, the set-up step does not run: the home folder has a database.
 """
 
 import os
@@ -28,7 +30,8 @@ ADMIN_PASSWORD = "correct horse battery"
 class ConsoleProgram:
     """The console of one home folder; the admin's password is ADMIN_PASSWORD."""
 
-    def __init__(self, home: Path, **environ: str) -> None:
+    def __init__(self, home: Path, *, is_prepared: bool = False, **environ: str) -> None:
+        self._is_prepared = is_prepared
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
@@ -46,9 +49,10 @@ class ConsoleProgram:
         home.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> "ConsoleProgram":
-        prepare = [sys.executable, "-m", "console.launcher.prepare"]
-        env = {**self._env, "GANTRY_ADMIN_PASSWORD": ADMIN_PASSWORD}
-        subprocess.run(prepare, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
+        if not self._is_prepared:
+            prepare = [sys.executable, "-m", "console.launcher.prepare"]
+            env = {**self._env, "GANTRY_ADMIN_PASSWORD": ADMIN_PASSWORD}
+            subprocess.run(prepare, cwd=ROOT, env=env, check=True, stdout=subprocess.DEVNULL)
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
                 self._command, cwd=ROOT, env=self._env, stdout=output, stderr=subprocess.STDOUT

@@ -1,5 +1,6 @@
 """Disks of the console: errors of a full disk, free space, the finding."""
 
+import asyncio
 import errno
 import sqlite3
 from contextlib import closing
@@ -14,10 +15,13 @@ from django.db import OperationalError
 
 from console.frame import own_disks
 from console.frame.own_disks import OwnDisk, OwnDisks, Refusals, is_disk_full
+from console.gateway import now_ms
 from console.services.findings.finding import Severity, Target
 from console.services.findings.rules import own
+from console.web import health, reserve
 from console.web.wal_index import WalIndex
 from tests.support import finding_evidence as given
+from tests.support.eventually import eventually
 
 GIB = 1 << 30
 
@@ -92,7 +96,6 @@ def replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": path}},
     )
     monkeypatch.setattr("console.frame.own_disks.settings", found)
-    monkeypatch.setattr("console.web.wal_index.settings", found)
     return found
 
 
@@ -126,6 +129,66 @@ def test_the_index_of_the_log_outlives_other_connections(replaced: SimpleNamespa
     finally:
         kept.close()
     assert not index.exists()
+
+
+def test_a_database_that_cannot_be_opened_is_logged_once(
+    replaced: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The console opens the database as soon as that is possible."""
+    path = replaced.DATABASES["default"]["NAME"]
+    away = path.with_name("away")
+    path.rename(away)
+    kept = WalIndex()
+
+    async def run() -> None:
+        kept.start()
+        away.rename(path)
+        await eventually(path.with_name(f"{path.name}-shm").exists)
+
+    monkeypatch.setattr("console.web.wal_index.RETRY_S", 0.01)
+    full = OwnDisk("database", str(replaced.GANTRY_HOME), GIB, 4_096)
+    monkeypatch.setattr(own_disks, "_disks", lambda: [full])
+    asyncio.run(run())
+    kept.close()
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    for part in (full.path, "4 KiB of 1024 MiB", path.name, "GANTRY_HOME", "DATABASE_URL"):
+        assert part in line
+
+
+def test_the_reserve_is_made_with_space_and_deleted_without(
+    replaced: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = OwnDisk("database", str(replaced.GANTRY_HOME), GIB, GIB // 2)
+    path = replaced.DATABASES["default"]["NAME"]
+    kept = path.with_name(f"{path.name}-reserve")
+
+    def after_start(free_bytes: int) -> bool:
+        monkeypatch.setattr(own_disks, "_disks", lambda: [replace(disk, free_bytes=free_bytes)])
+        reserve.prepare_space()
+        return kept.exists()
+
+    scarce = 50 << 20
+    assert not after_start(scarce)
+    assert after_start(GIB // 2)
+    assert kept.stat().st_size == reserve.RESERVE_BYTES
+    assert after_start(scarce)
+    assert not after_start(4_096)
+    replaced.DATABASES["default"]["NAME"] = path.with_name("missing.sqlite3")
+    assert not after_start(GIB // 2)
+    assert [each.name for each in replaced.GANTRY_HOME.iterdir()] == [path.name]
+
+
+def test_readiness_names_full_disks_and_refused_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OwnDisk("database", "/srv/gantry", GIB, 4_096)
+    scarce = OwnDisk("history", "/mnt/history", GIB, 20 << 20)
+    roomy = OwnDisk("lake", "/mnt/lake", GIB, GIB // 2)
+    state = OwnDisks((full, scarce, roomy), "could not extend file", now_ms())
+    monkeypatch.setattr(health, "own_disks", lambda: state)
+    (writes, refusal), (first, cannot), (second, may) = health.disk_warnings()
+    assert (writes, first, second) == ("writes", "database", "history")
+    assert "could not extend file" in refusal
+    assert cannot == "cannot be written: the disk of /srv/gantry has 4 KiB of 1024 MiB free"
+    assert "may soon" in may
 
 
 def finding_of(**own_state: Any) -> Any:

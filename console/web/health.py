@@ -87,7 +87,10 @@ def disk_warnings() -> Iterator[tuple[str, str]]:
     own = own_disks()
     if own.refused_ms is not None:
         ago_s = (now_ms() - own.refused_ms) // 1_000
-        yield "writes", f"a full disk refused a write {ago_s} s ago: {own.refused}"
+        yield (
+            "writes",
+            f"a full disk refused a write {ago_s} s ago: {' '.join(own.refused.split())}",
+        )
     for disk in own.disks:
         if disk.is_full:
             does = (

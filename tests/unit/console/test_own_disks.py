@@ -182,11 +182,11 @@ def test_readiness_names_full_disks_and_refused_writes(monkeypatch: pytest.Monke
     full = OwnDisk("database", "/srv/gantry", GIB, 4_096)
     scarce = OwnDisk("history", "/mnt/history", GIB, 20 << 20)
     roomy = OwnDisk("lake", "/mnt/lake", GIB, GIB // 2)
-    state = OwnDisks((full, scarce, roomy), "could not extend file", now_ms())
+    state = OwnDisks((full, scarce, roomy), "could not extend file\nHINT: space", now_ms())
     monkeypatch.setattr(health, "own_disks", lambda: state)
     (writes, refusal), (first, cannot), (second, may) = health.disk_warnings()
     assert (writes, first, second) == ("writes", "database", "history")
-    assert "could not extend file" in refusal
+    assert refusal.endswith("could not extend file HINT: space")
     assert cannot == "cannot be written: the disk of /srv/gantry has 4 KiB of 1024 MiB free"
     assert "may soon" in may
 

@@ -95,6 +95,11 @@ def version_of_roles(user: User) -> str:
     return version_of(roles_of(user))
 
 
+def version_of_account(user: User) -> str:
+    """Return the version of an account as ETag: state and roles."""
+    return version_of({**roles_of(user), "is_active": user.is_active})
+
+
 def set_roles(
     by: Caller,
     user: User,
@@ -116,14 +121,16 @@ def set_roles(
         _check_an_administrator_is_left()
 
 
-def set_active(by: Caller, user: User, active: bool) -> None:
+def set_active(by: Caller, user: User, active: bool, expected: str | None = None) -> None:
     """Enable or disable an account.
 
-    Disabling ends the sessions and denies the tokens of the account.
+    Disabling ends the sessions and denies the tokens of the account. Raises PreconditionFailed when
+    the account has another version than `expected`.
     """
     check_not_above(by, user)
     with transaction.atomic():
         _lock_administrators()
+        user = _locked_account(user, expected)
         user.is_active = active
         user.save(update_fields=["is_active"])
         _check_an_administrator_is_left()
@@ -131,13 +138,22 @@ def set_active(by: Caller, user: User, active: bool) -> None:
         end(SignIn.objects.filter(user=user))
 
 
-def delete_user(by: Caller, user: User) -> None:
+def _locked_account(user: User, expected: str | None) -> User:
+    """Return the stored account, locked, of the version `expected`; None: any version."""
+    found = locked(user, GONE)
+    found.profile = locked(user.profile, GONE)
+    check_unchanged(expected, version_of_account(found))
+    return found
+
+
+def delete_user(by: Caller, user: User, expected: str | None = None) -> None:
     """Delete an account with its sessions, tokens, second factor and saved views.
 
     Audit rows keep the name; jobs and notes of dead letters lose the author. An account of a
     provider or a directory is created again at the person's next sign-in.
 
-    Raises NotAllowedNow for the caller's own account and for the last administrator.
+    Raises NotAllowedNow for the caller's own account and for the last administrator, and
+    PreconditionFailed when the account has another version than `expected`.
     """
     check_not_above(by, user)
     if user.pk == by.pk:
@@ -147,6 +163,7 @@ def delete_user(by: Caller, user: User) -> None:
         )
     with transaction.atomic():
         _lock_administrators()
+        user = _locked_account(user, expected)
         end(SignIn.objects.filter(user=user))
         user.delete()
         _check_an_administrator_is_left()

@@ -20,10 +20,11 @@ from console.accounts.tokens_api import TokenListSerializer, TokenSerializer, ri
 from console.api.idempotency import IdempotentWrites
 from console.api.paging import cut, list_parameters
 from console.api.serializers import BodySerializer
-from console.api.views import DeclaredParameters
+from console.api.views import IF_MATCH, DeclaredParameters, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need, Role, needs
 from console.frame.tables import Column, Columns, TableQuery
+from console.gateway.changes import check_unchanged
 
 
 class UserSerializer(serializers.Serializer[Any]):
@@ -146,30 +147,34 @@ class UserOne(IdempotentWrites, DeclaredParameters):
 
     @extend_schema(responses=UserSerializer)
     def get(self, request: Request, username: str) -> Response:
-        """One account."""
-        return Response(rows(pk=changes.user_named(username).pk)[0].body)
+        """One account. `ETag` identifies its state and its roles."""
+        user = changes.user_named(username)
+        return tagged(rows(pk=user.pk)[0].body, changes.version_of_account(user))
 
-    @extend_schema(request=UserPatchSerializer, responses=UserSerializer)
+    @extend_schema(parameters=[IF_MATCH], request=UserPatchSerializer, responses=UserSerializer)
     def patch(self, request: Request, username: str) -> Response:
         """Enable or disable an account; the last administrator stays."""
         form = UserPatchSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         user, active = changes.user_named(username), form.validated_data["is_active"]
-        action = "user.enable" if active else "user.disable"
+        action, expected = "user.enable" if active else "user.disable", expected_etag(request)
+        check_unchanged(expected, changes.version_of_account(user))
         with audited(request, action, target=user.get_username()):
-            changes.set_active(request.user, user, active)
-        return Response(rows(pk=user.pk)[0].body)
+            changes.set_active(request.user, user, active, expected)
+        changed = changes.user_named(username)
+        return tagged(rows(pk=user.pk)[0].body, changes.version_of_account(changed))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, username: str) -> Response:
         """Delete an account with its sessions, tokens, second factor and saved views.
 
         409 for the caller's own account and the last administrator. Audit rows keep the name.
         """
-        user = changes.user_named(username)
+        user, expected = changes.user_named(username), expected_etag(request)
+        check_unchanged(expected, changes.version_of_account(user))
         before = {**changes.roles_of(user), "is_active": user.is_active}
         with audited(request, "user.delete", target=user.get_username(), before=before):
-            changes.delete_user(request.user, user)
+            changes.delete_user(request.user, user, expected)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

@@ -20,7 +20,7 @@ from rest_framework.views import set_rollback
 
 from console.api.idempotency import Replay
 from console.api.parsers import TooLarge
-from console.gateway import GatewayError
+from console.gateway import GatewayError, PreconditionFailed
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -38,6 +38,8 @@ def problem_response(error: Exception, context: dict[str, Any]) -> Response | No
     if isinstance(error, GatewayError):
         body = _of_gateway(error)
         headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s else {}
+        if isinstance(error, PreconditionFailed) and error.etag:
+            headers["ETag"] = f'"{error.etag}"'
     elif isinstance(error, exceptions.APIException):
         body = _of_request(error)
         headers = _headers(error)

@@ -56,6 +56,12 @@ IDEMPOTENCY_KEY = {
     "again: the answer of the first one comes back.",
     "example": "6a7d3d7e-topic-orders",
 }
+ETAG_HEADER = {
+    "ETag": {
+        "schema": {"type": "string"},
+        "description": "The present state of the object, for `If-Match`.",
+    }
+}
 #: Sentence in the description of writes without the parameter `dry_run`.
 NO_DRY_RUN = "This write has no dry run: the parameter `dry_run` is refused with 400."
 
@@ -94,6 +100,7 @@ def add_problems(
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas["Problem"] = PROBLEM_SCHEMA
     for operations in result["paths"].values():
+        _add_etags(operations)
         for method, operation in operations.items():
             if method != "get":
                 parameters = operation.setdefault("parameters", [])
@@ -102,13 +109,26 @@ def add_problems(
                 parameters.append(IDEMPOTENCY_KEY)
             statuses = [*COMMON_STATUSES, *(WRITE_STATUSES if method != "get" else ())]
             for code in sorted(statuses):
-                operation["responses"].setdefault(
-                    str(code),
-                    {
-                        "description": MEANINGS[code],
-                        "content": {
-                            CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}
-                        },
-                    },
-                )
+                operation["responses"].setdefault(str(code), _problem(code))
     return result
+
+
+def _problem(code: int) -> dict[str, Any]:
+    return {
+        "description": MEANINGS[code],
+        "content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    }
+
+
+def _add_etags(operations: dict[str, Any]) -> None:
+    """Add the header `ETag` to the answers about an object whose writes have `If-Match`."""
+    conditional = [
+        each
+        for method, each in operations.items()
+        if method != "get"
+        and any(named["name"] == "If-Match" for named in each.get("parameters", ()))
+    ]
+    for operation in conditional:
+        operation["responses"]["412"] = {**_problem(412), "headers": ETAG_HEADER}
+    if conditional and "get" in operations:
+        operations["get"]["responses"]["200"]["headers"] = ETAG_HEADER

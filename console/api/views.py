@@ -39,12 +39,14 @@ IF_MATCH = OpenApiParameter(
     "If-Match",
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The `ETag` of the state the client has read; 412 when the state has changed.",
+    description="The `ETag` of the state the client has read; 412 when the state has changed, "
+    "with the present `ETag`.",
 )
 
 
 class DeclaredParameters(APIView):
-    """A resource that refuses unknown and repeated query parameters with 400, after access checks.
+    """A resource that refuses unknown and repeated query parameters, and a write's `If-Match` that
+    it would ignore, with 400, after access checks.
 
     The known parameters of a method are the query parameters of its OpenAPI operation; each has one
     value. A misspelled or repeated parameter therefore never changes the meaning of a request, for
@@ -68,6 +70,8 @@ class DeclaredParameters(APIView):
         if repeated:
             text = _("The parameter must occur once.")
             raise ValidationError({name: [text] for name in repeated})
+        if known is not None and request.method != "GET" and expected_etag(request) is not None:
+            self.check_condition(request)
 
     def finalize_response(
         self, request: Request, response: Any, *args: Any, **kwargs: Any
@@ -84,16 +88,29 @@ class DeclaredParameters(APIView):
 
     def known_parameters(self, request: Request) -> set[str] | None:
         """Return the declared query parameters; None for a method without a handler (405)."""
+        parameters = self._declared(request)
+        if parameters is None:
+            return None
+        return {each.name for each in parameters if each.location == OpenApiParameter.QUERY}
+
+    def check_condition(self, request: Request) -> None:
+        """Raise ValidationError for a method that does not declare `If-Match`: the caller expects
+        that a concurrent change is not overwritten."""
+        if IF_MATCH.name not in {each.name for each in self._declared(request) or ()}:
+            text = _("This method does not check If-Match. Send the request without the header.")
+            raise ValidationError({IF_MATCH.name: [text]})
+
+    def _declared(self, request: Request) -> Sequence[OpenApiParameter] | None:
         handler = getattr(self, (request.method or "").lower(), None)
         if handler is None:
             return None
         declared = getattr(handler, "kwargs", {}).get("schema")
         if declared is None:
-            return set()
+            return ()
         schema = declared()
         schema.view, schema.method = self, request.method
         parameters: Sequence[OpenApiParameter] = schema.get_override_parameters()
-        return {each.name for each in parameters if each.location == OpenApiParameter.QUERY}
+        return parameters
 
 
 class ClusterResource(IdempotentWrites, DeclaredParameters):

@@ -158,4 +158,5 @@ def check_unchanged(expected: str | None, found: str) -> None:
         raise PreconditionFailed(
             _("Somebody changed this since you read it."),
             hint=_("Read it again, and repeat your change if it is still right."),
+            etag=found,
         )

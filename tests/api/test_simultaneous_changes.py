@@ -9,10 +9,13 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from console.accounts.changes import set_roles
 from console.accounts.models import CustomRole
 from console.audit.models import AuditRow
+from console.frame.access import Role
 from console.gateway import now_ms
 from console.services.alarms.models import AlarmRule, Receiver
+from console.services.clusters.models import ReadOnlyCluster
 from console.services.masking.models import MaskingRule
 from console.services.schemas.models import BodyRule, BodySchema
 from tests.api.conftest import Api
@@ -38,16 +41,59 @@ def conditional(client: Client, method: str, path: str, first: Any, second: Any)
     before = client.get(path).json()
     refused = change(second, **{"If-Match": etag})
     assert refused.status_code == 412
+    assert refused.headers["ETag"] == changed.headers["ETag"]
     assert client.get(path).json() == before
     assert change(second, **{"If-Match": changed.headers["ETag"]}).status_code == 200
     assert change(first).status_code == 200
     assert change(second, **{"If-Match": "*"}).status_code == 200
-    if not path.startswith("/api/v1/users/"):
+    if not path.endswith("/roles"):
         refused = client.delete(path, headers={"If-Match": etag})
         assert refused.status_code == 412, refused.content
         assert refused.headers["Content-Type"] == "application/problem+json"
         assert client.get(path).status_code == 200
     return refused.json()
+
+
+def test_accounts_and_read_only_state(api: Api, staff: User) -> None:
+    ann, path = User.objects.create_user("ann"), "/api/v1/users/ann"
+    etag = api.client.get(path).headers["ETag"]
+    set_roles(staff, ann, Role.OPERATOR, ())
+    more: dict[str, Any] = {"content_type": "application/json", "headers": {"If-Match": etag}}
+    refused = api.client.patch(path, data={"is_active": False}, **more)
+    assert refused.status_code == 412
+    assert User.objects.get(pk=ann.pk).is_active
+    more["headers"] = {"If-Match": refused.headers["ETag"]}
+    changed = api.client.patch(path, data={"is_active": False}, **more)
+    assert changed.status_code == 200, changed.content
+    assert changed.headers["ETag"] == api.client.get(path).headers["ETag"]
+    assert api.client.delete(path, headers={"If-Match": etag}).status_code == 412
+    deleted(api.client, path)
+    path = "/api/v1/clusters/local/read-only"
+    conditional(api.client, "put", path, {"reason": "a"}, {"reason": "b"})
+    assert ReadOnlyCluster.objects.get().reason == "b"
+
+
+def test_credentials_of_a_cluster(api: Api) -> None:
+    path = "/api/v1/clusters/local/credentials"
+    keys = [{"access_key": "key", "secret_key": f"secret {number}"} for number in (1, 2)]
+    etag = api.client.get(path).headers["ETag"]
+    made = api("put", "/credentials?force=true", keys[0], **{"If-Match": etag})
+    assert made.status_code == 200, made.content
+    refused = api("put", "/credentials?force=true", keys[1], **{"If-Match": etag})
+    assert refused.status_code == 412
+    assert refused.headers["ETag"] == made.headers["ETag"]
+    assert api.client.delete(path, headers={"If-Match": etag}).status_code == 412
+    assert api.client.get(path).json()["signer"]["access_key"] == "key"
+    assert api.client.delete(path, headers={"If-Match": made.headers["ETag"]}).status_code == 204
+    assert api.client.get(path).json()["signer"] is None
+
+
+def test_a_condition_that_a_write_would_ignore_is_refused(api: Api) -> None:
+    path = "/topics/TBW102/protection"
+    answer = api("put", path, **{"If-Match": '"0123456789abcdef"'})
+    assert answer.status_code == 400
+    assert "If-Match" in answer.json()["errors"]
+    assert api("put", path, **{"If-Match": "*"}).status_code == 200
 
 
 def deleted(client: Client, path: str) -> None:

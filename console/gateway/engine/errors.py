@@ -124,9 +124,15 @@ class NotAllowedNow(GatewayError):
 
 
 class PreconditionFailed(GatewayError):
+    """`etag` is that of the present state; empty for an object that does not exist."""
+
     status = 412
     kind = "changed"
     title = _("Changed in the meantime")
+
+    def __init__(self, detail: Any, *, hint: Any = "", etag: str = "") -> None:
+        super().__init__(detail, hint=hint)
+        self.etag = etag
 
 
 class Refused(GatewayError):

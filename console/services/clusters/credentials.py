@@ -5,14 +5,16 @@ database without the key, the secrets cannot be read: the console does not sign,
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from console.frame.ciphers import Cipher
+from console.frame.versions import version_of
 from console.gateway import Cluster, Credentials, now_ms
+from console.gateway.changes import check_unchanged
 from console.services.clusters.models import ClusterCredentials
 
 log = logging.getLogger(__name__)
@@ -61,28 +63,52 @@ def signer_of(cluster: Cluster) -> Signer | None:
     )
 
 
-def save(cluster: Cluster, credentials: Credentials, user: Any) -> None:
-    """Store the credentials; this process signs with them at once, others within seconds."""
+def version(cluster: Cluster) -> str:
+    """Return the version of the signing account as ETag."""
+    signer = signer_of(cluster)
+    return version_of(asdict(signer) if signer else None)
+
+
+def save(
+    cluster: Cluster, credentials: Credentials, user: Any, expected: str | None = None
+) -> None:
+    """Store the credentials; this process signs with them at once, others within seconds.
+
+    Raises PreconditionFailed when the stored ones have another version than `expected`.
+    """
     secret = _Secret(
         cluster.name, credentials.access_key, credentials.secret_key, credentials.security_token
     )
-    ClusterCredentials.objects.update_or_create(
-        cluster=cluster.name,
-        defaults={
-            "access_key": credentials.access_key,
-            "encrypted": CIPHER.sealed(secret),
-            "changed_ms": now_ms(),
-            "changed_by": str(user),
-        },
-    )
+    with transaction.atomic():
+        _check_locked(cluster, expected)
+        ClusterCredentials.objects.update_or_create(
+            cluster=cluster.name,
+            defaults={
+                "access_key": credentials.access_key,
+                "encrypted": CIPHER.sealed(secret),
+                "changed_ms": now_ms(),
+                "changed_by": str(user),
+            },
+        )
     cluster.signing.use(credentials)
 
 
-def remove(cluster: Cluster) -> bool:
-    """Delete the stored credentials; return False when there were none."""
-    deleted, _by_model = ClusterCredentials.objects.filter(cluster=cluster.name).delete()
+def remove(cluster: Cluster, expected: str | None = None) -> bool:
+    """Delete the stored credentials; return False when there were none.
+
+    Raises PreconditionFailed when they have another version than `expected`.
+    """
+    with transaction.atomic():
+        _check_locked(cluster, expected)
+        deleted, _by_model = ClusterCredentials.objects.filter(cluster=cluster.name).delete()
     cluster.signing.use(None)
     return bool(deleted)
+
+
+def _check_locked(cluster: Cluster, expected: str | None) -> None:
+    """Check the version of the stored keys, which stay until the end of the transaction."""
+    ClusterCredentials.objects.select_for_update().filter(cluster=cluster.name).first()
+    check_unchanged(expected, version(cluster))
 
 
 class DatabaseCredentials:

@@ -3,12 +3,13 @@
 The setting CONSOLE_READ_ONLY_CLUSTERS takes precedence: the page cannot end such a state.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from django import forms
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -19,12 +20,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from console.api.serializers import BodySerializer
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
+from console.frame.versions import version_of
 from console.gateway import Cluster, NotAllowedNow, now_ms
+from console.gateway.changes import check_unchanged
 from console.services.clusters.models import REASON_CHARS_MAX, ReadOnlyCluster
 
 TURN_ON = "cluster.read-only.on"
@@ -60,23 +63,46 @@ def state_of(cluster: str) -> ReadOnlyState:
     )
 
 
-def turn_on(request: HttpRequest | Request, cluster: Cluster, reason: str) -> None:
+def version(cluster: str) -> str:
+    """Return the version of the state as ETag."""
+    return version_of(asdict(state_of(cluster)))
+
+
+def turn_on(
+    request: HttpRequest | Request, cluster: Cluster, reason: str, expected: str | None = None
+) -> None:
+    """Raises PreconditionFailed when the state has another version than `expected`."""
+    check_unchanged(expected, version(cluster.name))
     with audited(request, TURN_ON, cluster=cluster.name, target=cluster.name) as entry:
         fields = {"reason": reason, "changed_by": request.user.get_username()}
-        ReadOnlyCluster.objects.update_or_create(
-            cluster=cluster.name, defaults=fields, create_defaults={**fields, "since_ms": now_ms()}
-        )
+        with transaction.atomic():
+            _check_locked(cluster.name, expected)
+            ReadOnlyCluster.objects.update_or_create(
+                cluster=cluster.name,
+                defaults=fields,
+                create_defaults={**fields, "since_ms": now_ms()},
+            )
         entry.after = {"read_only": True, "reason": reason}
 
 
-def turn_off(request: HttpRequest | Request, cluster: Cluster) -> None:
+def _check_locked(cluster: str, expected: str | None) -> None:
+    """Check the version of the stored state, which stays until the end of the transaction."""
+    ReadOnlyCluster.objects.select_for_update().filter(cluster=cluster).first()
+    check_unchanged(expected, version(cluster))
+
+
+def turn_off(request: HttpRequest | Request, cluster: Cluster, expected: str | None = None) -> None:
+    """Raises PreconditionFailed when the state has another version than `expected`."""
+    check_unchanged(expected, version(cluster.name))
     with audited(request, TURN_OFF, cluster=cluster.name, target=cluster.name) as entry:
         if cluster.name in settings.CONSOLE_READ_ONLY_CLUSTERS:
             raise NotAllowedNow(
                 _("The setting CONSOLE_READ_ONLY_CLUSTERS makes this cluster read-only."),
                 hint=_("Change the setting, and restart the console."),
             )
-        ReadOnlyCluster.objects.filter(cluster=cluster.name).delete()
+        with transaction.atomic():
+            _check_locked(cluster.name, expected)
+            ReadOnlyCluster.objects.filter(cluster=cluster.name).delete()
         entry.after = {"read_only": False}
 
 
@@ -144,21 +170,24 @@ class ReadOnlyResource(ClusterResource):
         """Whether the cluster is read-only: all writes are then answered with 403 `read_only`."""
         return self.state()
 
-    @extend_schema(request=ReadOnlyPutSerializer, responses=ReadOnlySerializer)
+    @extend_schema(
+        parameters=[IF_MATCH], request=ReadOnlyPutSerializer, responses=ReadOnlySerializer
+    )
     @needs(Need.ADMIN)
     def put(self, request: Request, cluster: str) -> Response:
         """Make the cluster read-only."""
         form = ReadOnlyPutSerializer(data=request.data)
         form.is_valid(raise_exception=True)
-        turn_on(request, self.cluster, form.validated_data["reason"])
+        turn_on(request, self.cluster, form.validated_data["reason"], expected_etag(request))
         return self.state()
 
-    @extend_schema(responses=ReadOnlySerializer)
+    @extend_schema(parameters=[IF_MATCH], responses=ReadOnlySerializer)
     @needs(Need.ADMIN)
     def delete(self, request: Request, cluster: str) -> Response:
         """End the read-only state."""
-        turn_off(request, self.cluster)
+        turn_off(request, self.cluster, expected_etag(request))
         return self.state()
 
     def state(self) -> Response:
-        return Response(ReadOnlySerializer(state_of(self.cluster.name)).data)
+        name = self.cluster.name
+        return tagged(ReadOnlySerializer(state_of(name)).data, version(name))

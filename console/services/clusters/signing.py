@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from console.api.flags import read_flag
 from console.api.serializers import BodySerializer, OutcomeSerializer
-from console.api.views import ClusterResource
+from console.api.views import IF_MATCH, ClusterResource, expected_etag, tagged
 from console.audit.recording import audited
 from console.frame.access import Need, needs
 from console.frame.confirmations import Confirmation
@@ -26,8 +26,8 @@ from console.frame.forms import TablerForm
 from console.frame.pages import ClusterPage
 from console.gateway import Cluster, Credentials, GatewayError, NotAllowedNow, NotFound
 from console.gateway.brokers.credentials import try_credentials
-from console.gateway.changes import BrokerOutcome
-from console.services.clusters.credentials import Signer, remove, save, signer_of
+from console.gateway.changes import BrokerOutcome, check_unchanged
+from console.services.clusters.credentials import Signer, remove, save, signer_of, version
 from console.services.clusters.models import ACCESS_KEY_CHARS_MAX
 
 SECRET_CHARS_MAX = 4_096
@@ -77,16 +77,19 @@ def change(
     credentials: Credentials,
     *,
     force: bool,
+    expected: str | None = None,
 ) -> Sequence[BrokerOutcome]:
     """Try the credentials and save them; return one outcome of the trial per broker.
 
-    Raises the error of the trial, and NotAllowedNow when a broker fails, unless `force` is True.
+    Raises the error of the trial, and NotAllowedNow when a broker fails, unless `force` is True;
+    PreconditionFailed when the signing account has another version than `expected`.
     """
+    check_unchanged(expected, version(cluster))
     audit_fields: dict[str, Any] = {"cluster": cluster.name, "target": credentials.access_key}
     with audited(request, SAVE, before=_before(cluster), **audit_fields) as entry:
         check_editable(cluster)
         outcomes = trial(cluster, credentials, force=force)
-        save(cluster, credentials, request.user)
+        save(cluster, credentials, request.user, expected)
         entry.after = {"user": credentials.access_key, "outcomes": outcomes}
     return outcomes
 
@@ -108,11 +111,12 @@ def trial(cluster: Cluster, credentials: Credentials, *, force: bool) -> Sequenc
     return outcomes
 
 
-def delete(request: HttpRequest | Request, cluster: Cluster) -> bool:
-    """Remove the saved credentials; return False when there were none."""
+def delete(request: HttpRequest | Request, cluster: Cluster, expected: str | None = None) -> bool:
+    """Remove the saved credentials of the version `expected`; return False when there were none."""
+    check_unchanged(expected, version(cluster))
     with audited(request, REMOVE, cluster=cluster.name, before=_before(cluster)):
         check_editable(cluster)
-        return remove(cluster)
+        return remove(cluster, expected)
 
 
 def check_editable(cluster: Cluster) -> None:
@@ -234,10 +238,12 @@ class CredentialsResource(ClusterResource):
     @extend_schema(responses=CredentialsSerializer)
     def get(self, request: Request, cluster: str) -> Response:
         """The account that signs the console's requests to the cluster."""
-        return Response({"signer": _body(signer_of(self.cluster))})
+        return tagged({"signer": _body(signer_of(self.cluster))}, version(self.cluster))
 
     @extend_schema(
-        parameters=[FORCE], request=CredentialsPutSerializer, responses=CredentialsSavedSerializer
+        parameters=[IF_MATCH, FORCE],
+        request=CredentialsPutSerializer,
+        responses=CredentialsSavedSerializer,
     )
     def put(self, request: Request, cluster: str) -> Response:
         """Sign the console's requests with these keys, after a trial on all brokers.
@@ -247,14 +253,16 @@ class CredentialsResource(ClusterResource):
         form = CredentialsPutSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         keys = Credentials(**form.validated_data)
-        outcomes = change(request, self.cluster, keys, force=read_flag(request, "force"))
+        force, expected = read_flag(request, "force"), expected_etag(request)
+        outcomes = change(request, self.cluster, keys, force=force, expected=expected)
         lines = [asdict(outcome) for outcome in outcomes]
-        return Response({"signer": _body(signer_of(self.cluster)), "outcomes": lines})
+        body = {"signer": _body(signer_of(self.cluster)), "outcomes": lines}
+        return tagged(body, version(self.cluster))
 
-    @extend_schema(responses={204: None})
+    @extend_schema(parameters=[IF_MATCH], responses={204: None})
     def delete(self, request: Request, cluster: str) -> Response:
         """Remove the keys: requests are no longer signed."""
-        if not delete(request, self.cluster):
+        if not delete(request, self.cluster, expected_etag(request)):
             raise NotFound(_("No credentials are saved for this cluster."))
         return Response(status=204)
 

@@ -26,7 +26,7 @@ PAGES: Final = {
     "delayed": "delayed/",
     "half-messages": "half-messages/",
     "definitions": "definitions/",
-    "replicas": "replicas/broker-a/?range=15m",
+    "replicas": "replicas/broker-a/?range=10m",
     "roles": "/accounts/roles/?resource=groups&action=write&name=accounting&cluster=",
     "analytics": "analytics/?range=15m",
     "jobs": "jobs/",

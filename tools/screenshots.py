@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -26,6 +26,7 @@ from playwright.async_api import Error as BrowserError
 
 from tools.screenshot_demo import CLUSTER, PASSWORD, ROOT, demo, fill, webhook
 from tools.screenshot_pages import FORMS, OBJECTS, PAGES, REVIEW_PAGES
+from tools.screenshot_picture import HEIGHT, NotWholeError, picture, settle
 
 IMAGES: Final = ROOT / "docs" / "images"
 Theme = Literal["light", "dark"]
@@ -34,20 +35,12 @@ LANGUAGES: Final = ("en", "zh-hans")
 #: Widths of a review, and size of a picture in docs/images, pixels.
 WIDTHS: Final = (1280, 1440, 390)
 WIDTH: Final = 1360
-HEIGHT: Final = 850
-#: Maximum height of a picture of a review, pixels: lists of settings are longer.
-HEIGHT_MAX: Final = 4_000
 #: Pages at the same time: while one page waits for charts, another page is drawn.
 TABS: Final = 4
 #: Maximum time of an answer, of a page on a busy machine, ms.
 ANSWER_MS_MAX: Final = 120_000
-#: Maximum time until a page stops loading, and time to draw afterwards, ms.
-IDLE_MS_MAX: Final = 5_000
-DRAWN_MS: Final = 400
-#: Parts that still load: the live state of the overview, requests of htmx.
-LOADING: Final = (
-    '#live-state[data-state="still"], #live-state[data-state="connecting"], .htmx-request'
-)
+#: Maximum time until a page has the link of an object, ms.
+LINK_MS_MAX: Final = 5_000
 #: Elements whose text does not fit, and, in Chinese pages, texts of several English words that are
 #: no data: code, inputs and elements with `translate="no"` are data.
 FAULTS: Final = """() => {
@@ -56,7 +49,8 @@ FAULTS: Final = """() => {
     each.children.length === 0 && each.scrollWidth > each.clientWidth + 1 && each.clientWidth > 1
     && ["hidden", "clip"].includes(getComputedStyle(each).overflowX)
     && getComputedStyle(each).textOverflow !== "ellipsis").map(each => each.textContent.trim());
-  const data = "script, style, code, pre, textarea, [translate=no], .name, svg, option";
+  const data =
+    "#swagger-ui, script, style, code, pre, textarea, [translate=no], .name, svg, option";
   const words = /[A-Za-z]{3,} [a-z]{2,} [a-z]{2,}/, chinese = /[\\u4e00-\\u9fff]/;
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -172,29 +166,20 @@ async def visit(loads: Iterator[Load], contexts: Mapping[str, BrowserContext], p
 
 async def take_one(page: Page, plan: Plan, name: str, language: str, width: int) -> None:
     """Take the pictures of an open page in one width. Pages follow a new size of the window, and a
-    new theme of the system, without a reload."""
-    await page.set_viewport_size({"width": width, "height": HEIGHT})
-    area = {"x": 0, "y": 0, "width": width, "height": HEIGHT_MAX if plan.is_review else HEIGHT}
-    if plan.is_review:
-        await page.evaluate("scrollTo(0, 0)")  # a fixed bar is drawn at the scroll position
+    new theme of the system, without a reload. A picture that is not whole is a fault."""
+    checker = await page.context.new_page()
     for theme in plan.themes:
         await page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-        await page.wait_for_timeout(DRAWN_MS)
-        file = plan.file(name, width, theme, language)
-        await page.screenshot(path=file, full_page=plan.is_review, clip=area)  # type: ignore[arg-type]
+        try:
+            file = await picture(page, checker, width, is_whole_page=plan.is_review)
+        except NotWholeError as problem:
+            plan.faults.append(f"{name} {width} {theme} {language}: no picture, {problem}")
+        else:
+            plan.file(name, width, theme, language).write_bytes(file)
+    await checker.close()
     for kind, about in (await page.evaluate(FAULTS)).items() if plan.is_review else ():
         if about:
             plan.faults.append(f"{name} {width} {language} {kind}: {about}")
-
-
-async def settle(page: Page) -> None:
-    """Wait until nothing loads, at most IDLE_MS_MAX: pages poll."""
-    with suppress(BrowserError):
-        await page.wait_for_load_state("networkidle", timeout=IDLE_MS_MAX)
-    with suppress(BrowserError):
-        await page.wait_for_function(
-            "parts => !document.querySelector(parts)", arg=LOADING, timeout=IDLE_MS_MAX
-        )
 
 
 async def addresses_of(page: Page, url: str, plan: Plan) -> dict[str, str]:
@@ -215,7 +200,7 @@ async def address_of(page: Page, url: str, path: str) -> str:
         return f"{url}{path}" if path.startswith("/") else f"{url}/{CLUSTER}/{path}"
     start, link = OBJECTS[path.strip("{}")]
     await page.goto(await address_of(page, url, start))
-    href = await page.locator(link).first.get_attribute("href", timeout=IDLE_MS_MAX)
+    href = await page.locator(link).first.get_attribute("href", timeout=LINK_MS_MAX)
     return f"{url}{href}"
 
 

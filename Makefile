@@ -65,7 +65,7 @@ format: $(READY) ## format the source
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench-console: $(READY) ## measure the console with 5,000 topics, 5,000 groups, a million messages and 30 days of history
+bench-console: $(READY) ## measure the console with 5,000 topics, groups and ACL users, a million messages and 30 days of history
 	$(PY) -m benchmarks.console $(ARGS)
 
 trace-truth: $(READY) ## check the trace jobs against 5 million known records (ARGS="--records 500000")

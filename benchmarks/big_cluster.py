@@ -1,29 +1,27 @@
-"""A store with thousands of topics and groups, with messages, clients and lag.
+"""A store with thousands of topics and groups, with messages and lag.
 
 The tables are written before the broker starts; messages are sent in batches, one batch per queue.
 
-    topic-00000 …    queues with messages; every tenth group has dead letters
-    group-00000 …    consumes the topic with the same number; every third group has lag
+    topic-00000 …    queues with messages; the first ones have delayed and half messages
+    group-00000 …    consumes the topic with the same number; every third group has lag, every tenth
+                     has a dead letter, and FULL_GROUP has thousands
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
+from core_broker.client import Credentials
 from core_broker.message.batch import encode_batch
 from core_broker.message.model import Message
+from core_broker.message.properties import encode_properties
 from core_broker.message.topics import dlq_topic, retry_topic
 from core_broker.remoting.bodies import (
-    ConsumerData,
-    HeartbeatData,
-    ProducerData,
-    SubscriptionData,
     SubscriptionGroupConfig,
     TopicConfig,
-    encode_body,
 )
 from core_broker.remoting.client import RemotingClient
 from core_broker.remoting.codes import RequestCode, ResponseCode
@@ -39,9 +37,16 @@ SENDS_AT_ONCE = 32
 SEND_TIMEOUT_MS = 30_000
 BEHIND_EVERY = 3
 DEAD_LETTERS_EVERY = 10
+#: The group with many dead letters; it has lag and a client, too.
+FULL_GROUP = 30
+FULL_GROUP_LETTERS = 3_000
+DELAYED_MESSAGES = 2_000
+HALF_MESSAGES = 200
+#: Two hours.
+DELAY_LEVEL = "18"
+PREPARED = 4
 GROUPS_PER_CLIENT = 50
 CLIENTS = 40
-HEARTBEAT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,7 @@ class Size:
 
     @property
     def connected(self) -> int:
-        """Groups with a connected client while `clients` is open."""
+        """Groups with a connected client while `big_clients` runs."""
         return min(self.groups, CLIENTS * GROUPS_PER_CLIENT)
 
 
@@ -95,10 +100,10 @@ def write_tables(folder: Path, size: Size) -> None:
     (config / "consumerOffset.json").write_bytes(offsets.encode())
 
 
-async def send_messages(addr: str, size: Size) -> None:
-    """Fill every queue, and store dead letters for some groups."""
-    requests = _batches(size)
-    client = RemotingClient(name="big-cluster")
+async def send_messages(addr: str, size: Size, signing: Credentials) -> None:
+    """Fill every queue, and store dead letters for some groups, delayed and half messages."""
+    requests = chain(_batches(size), _pending(size))
+    client = RemotingClient(name="big-cluster", rpc_hooks=[signing.hook()])
 
     async def lane() -> None:
         for request in requests:
@@ -112,79 +117,70 @@ async def send_messages(addr: str, size: Size) -> None:
         await client.close()
 
 
-@asynccontextmanager
-async def clients(addr: str, size: Size) -> AsyncIterator[None]:
-    """Connect the consumers of the first groups, and a producer."""
-    beats = [
-        (RemotingClient(name="big-cluster"), _beat(size, number))
-        for number in range(0, size.connected, GROUPS_PER_CLIENT)
-    ]
-
-    async def beat_all() -> None:
-        for client, body in beats:
-            request = RemotingCommand.request(RequestCode.HEART_BEAT, body=body)
-            await client.invoke(addr, request, SEND_TIMEOUT_MS)
-
-    async def go_on() -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            await beat_all()
-
-    await beat_all()
-    beating = asyncio.create_task(go_on())
-    try:
-        yield
-    finally:
-        beating.cancel()
-        for client, _body in beats:
-            await client.close()
-
-
-def _beat(size: Size, number: int) -> bytes:
-    """The heartbeat of a client that consumes for GROUPS_PER_CLIENT groups, and produces."""
-    members = range(number, min(number + GROUPS_PER_CLIENT, size.connected))
-    return encode_body(
-        HeartbeatData(
-            client_id=f"10.0.0.{number // GROUPS_PER_CLIENT}@{number}",
-            consumer_data_set=[_consumer(size, each) for each in members],
-            producer_data_set=[ProducerData(group_name="big-producers")],
-        )
-    )
-
-
 def _topic(name: str, queues: int) -> TopicConfig:
     return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=6)
-
-
-def _consumer(size: Size, number: int) -> ConsumerData:
-    group = size.group(number)
-    names = (size.topic(number), retry_topic(group))
-    return ConsumerData(
-        group_name=group,
-        subscription_data_set=[SubscriptionData(topic=name, sub_string="*") for name in names],
-    )
 
 
 def _batches(size: Size) -> Iterator[RemotingCommand]:
     for number in range(size.topics):
         for queue_id in range(QUEUES):
-            yield _batch(size.topic(number), queue_id, size.per_queue)
+            messages = [Message(size.topic(number), BODY)] * size.per_queue
+            yield _send(size.topic(number), queue_id, encode_batch(messages), batch=True)
     for number in size.with_dead_letters:
-        yield _batch(dlq_topic(size.group(number)), 0, 1)
+        letters = encode_batch(dead_letters(size, number))
+        yield _send(dlq_topic(size.group(number)), 0, letters, batch=True)
 
 
-def _batch(topic: str, queue_id: int, count: int) -> RemotingCommand:
+def dead_letters(size: Size, number: int) -> list[Message]:
+    """The dead letters of a group, with the properties that name their topic."""
+    count = FULL_GROUP_LETTERS if number == FULL_GROUP else 1
+    topic = size.topic(number)
+    return [
+        Message(
+            dlq_topic(size.group(number)),
+            b'{"order": %d}' % order,
+            properties={
+                "DLQ_ORIGIN_TOPIC": topic,
+                "RETRY_TOPIC": topic,
+                "KEYS": f"order-{order}",
+                "UNIQ_KEY": f"{order:032X}",
+                "RECONSUME_TIME": "16",
+            },
+        )
+        for order in range(count)
+    ]
+
+
+def _pending(size: Size) -> Iterator[RemotingCommand]:
+    """Delayed messages and half messages, one request per message."""
+    for number in range(DELAYED_MESSAGES):
+        delayed = {"DELAY": DELAY_LEVEL, "UNIQ_KEY": f"{number:032X}"}
+        yield _send(size.topic(number), 0, BODY, delayed)
+    for number in range(HALF_MESSAGES):
+        half = {"TRAN_MSG": "true", "PGROUP": "big-producers", "UNIQ_KEY": f"{number:032X}"}
+        yield _send(size.topic(number), 0, BODY, half, sys_flag=PREPARED)
+
+
+def _send(
+    topic: str,
+    queue_id: int,
+    body: bytes,
+    properties: Mapping[str, str] | None = None,
+    *,
+    batch: bool = False,
+    sys_flag: int = 0,
+) -> RemotingCommand:
     header = SendMessageRequestHeaderV2(
         producer_group="big-producers",
         topic=topic,
         default_topic="TBW102",
         default_topic_queue_nums=QUEUES,
         queue_id=queue_id,
-        sys_flag=0,
+        sys_flag=sys_flag,
         born_timestamp=time.time_ns() // 1_000_000,
         flag=0,
-        properties="",
-        batch=True,
+        properties=encode_properties(properties or {}).decode(),
+        batch=batch,
     )
-    body = encode_batch([Message(topic, BODY)] * count)
-    return RemotingCommand.request(RequestCode.SEND_BATCH_MESSAGE, header, body)
+    code = RequestCode.SEND_BATCH_MESSAGE if batch else RequestCode.SEND_MESSAGE_V2
+    return RemotingCommand.request(code, header, body)

@@ -1,10 +1,12 @@
 """`make bench-console`: the console with thousands of topics and groups and 30 days of history.
 
-Starts a complete Gantry in a temporary folder, fills it (`big_cluster.py`), its history
-(`history_load.py`) and the labels of all topics and groups (`label_load.py`), and requests every
-page and API list repeatedly as a signed-in operator (`console_pages.py`). Chromium, where
-installed, measures the first paint. The sampler and the evaluation of findings and alarms run
-beside the requests, and at the end alone, one after the other (`console_workers.py`).
+Starts a complete Gantry in a temporary folder, whose broker has access control with thousands of
+users and accounts (`access_load.py`), and fills it (`big_cluster.py`), its history
+(`history_load.py`), the labels of all topics and groups (`label_load.py`) and the records of months
+(`records_load.py`). Requests every page and API list repeatedly as a signed-in administrator
+(`console_pages.py`). Chromium, where installed, measures the first paint. The sampler and the
+evaluation of findings and alarms run beside the requests, and at the end alone, one after the other
+(`console_workers.py`).
 
 Prints tables beside the targets: p95 under 200 ms, first paint under 1 s, sampler under 5 % of a
 core, history under 2 GiB. The column `cpu` is the CPU time of the console's process per request:
@@ -33,8 +35,20 @@ from typing import Any
 import click
 import psutil
 
-from benchmarks.big_cluster import Size, clients, send_messages, write_tables
-from benchmarks.console_pages import PAINTED, check_chosen, chosen, pages
+from benchmarks.access_load import SIGNING, write_access
+from benchmarks.big_clients import clients
+from benchmarks.big_cluster import Size, send_messages, write_tables
+from benchmarks.console_objects import CLUSTER
+from benchmarks.console_pages import (
+    GROUP,
+    LEFT_OUT,
+    PAINTED,
+    SIGNED_OUT,
+    TOPIC,
+    check_chosen,
+    chosen,
+    pages,
+)
 from benchmarks.console_workers import WORKS
 from benchmarks.history_load import DAYS, Load, write_days
 from console.services.history.files import FilePlace, path_of
@@ -50,8 +64,16 @@ HISTORY_MIB_AIM = 2_048
 SAMPLER_PERCENT_AIM = 5
 MEBIBYTE = 1 << 20
 
-#: Consume queue files of 1,000 units, since there are tens of thousands of queues.
-BROKER_CONF = "brokerName=broker-a\nmappedFileSizeConsumeQueue=20000\ntraceTopicEnable=true\n"
+#: Consume queue files of 1,000 units, since there are tens of thousands of queues. Sends may wait
+#: when the machine is busy.
+BROKER_CONF = """\
+brokerName=broker-a
+mappedFileSizeConsumeQueue=20000
+traceTopicEnable=true
+waitTimeMillsInSendQueue=60000
+"""
+#: A form of a message.
+MESSAGE = {"topic": TOPIC, "type": "normal", "body": "benchmark", "producer_group": "benchmark"}
 FIRST_PAINT = """new Promise(tell => new PerformanceObserver(seen => {
   for (const each of seen.getEntriesByName("first-contentful-paint")) tell(each.startTime);
 }).observe({type: "paint", buffered: true}))"""
@@ -94,6 +116,7 @@ class Gantry:
 @click.option("--topics", type=int, default=Size().topics)
 @click.option("--groups", type=int, default=Size().groups)
 @click.option("--messages", type=int, default=Size().messages)
+@click.option("--users", default=5_000, help="Users of ACL 2.0, and as many accounts of ACL 1.0.")
 @click.option("--rounds", type=click.IntRange(2), default=40, help="Requests per page.")
 @click.option("--pause", type=float, default=0.1, help="Seconds between two requests.")
 @click.option("--stay", is_flag=True, help="Keep Gantry running until Ctrl-C.")
@@ -102,7 +125,13 @@ class Gantry:
 @click.option("--worker-seconds", default=120.0, help="Measure sampler and evaluation for N s.")
 @click.option("--postgres", is_flag=True, help="Database and history in a PostgreSQL.")
 def main(
-    topics: int, groups: int, messages: int, active: float, postgres: bool, **more: Any
+    topics: int,
+    groups: int,
+    messages: int,
+    users: int,
+    active: float,
+    postgres: bool,
+    **more: Any,
 ) -> None:
     """Fill a Gantry and measure its console."""
     options = Options(**more)
@@ -115,13 +144,17 @@ def main(
         write_tables(home / "store", size)
         print_history(path_of(home, "local"), Load(min(topics, groups), active))
         with ExitStack() as stack:
-            variables = {}
+            access, signing = write_access(home, users)
+            variables = {"CONSOLE_CLUSTER_CREDENTIALS": f"local={signing}"}
             if postgres:
                 variables["DATABASE_URL"] = stack.enter_context(PostgreSql()).url
-            gantry = stack.enter_context(running(home, "--no-worker", variables=variables))
+            gantry = stack.enter_context(
+                running(home, "--no-worker", settings=access, variables=variables)
+            )
             if postgres:
                 run_beside(gantry, "history_import", home, "local")
             run_beside(gantry, "label_load", topics, groups)
+            run_beside(gantry, "records_load", GROUP, TOPIC)
             asyncio.run(fill_and_measure(gantry, size, options))
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -159,9 +192,9 @@ def print_history(path: Path, load: Load) -> None:
 async def fill_and_measure(gantry: Gantry, size: Size, options: Options) -> None:
     """Send the messages, connect the clients, and request every page."""
     began = time.perf_counter()
-    await send_messages(gantry.broker_addr, size)
+    await send_messages(gantry.broker_addr, size, SIGNING)
     print(f"{size.messages:,} messages sent in {time.perf_counter() - began:.0f} s")
-    async with clients(gantry.broker_addr, size):
+    async with clients(gantry.broker_addr, size, SIGNING):
         with working(gantry, *WORKS):
             await asyncio.to_thread(measure, gantry, options)
         print(f"\n aim: sampler under {SAMPLER_PERCENT_AIM} % of a core")
@@ -169,7 +202,7 @@ async def fill_and_measure(gantry: Gantry, size: Size, options: Options) -> None
             with working(gantry, name):
                 await asyncio.sleep(options.worker_seconds)
         if options.stay:
-            print(f"{gantry.url}  admin / {gantry.password}")
+            print(f"{gantry.url}  admin / {gantry.password}", flush=True)
             await asyncio.Event().wait()
 
 
@@ -178,9 +211,16 @@ def measure(gantry: Gantry, options: Options) -> None:
     session = ConsoleSession(gantry.url, gantry.password)
     console = program(gantry.pid, "uvicorn")
     print(f"\n{'ms':>9} {'p50':>7} {'p95':>7} {'max':>7} {'cpu':>7}   p95 under {P95_MS_AIM} ms")
+    session.post(f"{CLUSTER}/messages/send/", MESSAGE)  # the page of sent messages shows it
     found = chosen(pages(gantry.home, lambda path: session.api("GET", path)[1]), options.only)
-    unmeasured = [path for path in found if not print_times(session, console, path, options)]
+    stranger = ConsoleSession.with_cookies(gantry.url, {})
+    unmeasured = [
+        path
+        for path in found
+        if not print_times(stranger if path in SIGNED_OUT else session, console, path, options)
+    ]
     print(f"\nnot measured, because the answer is no 200: {' '.join(unmeasured) or 'none'}")
+    print("left out:", *(f"\n  {name}: {reason}" for name, reason in LEFT_OUT.items()))
     if len(unmeasured) == len(found):
         raise click.ClickException("no address was measured")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
@@ -278,11 +318,13 @@ def first_paints(
 
 @contextmanager
 def running(
-    home: Path, *options: str, variables: Mapping[str, str] | None = None
+    home: Path, *options: str, settings: str = "", variables: Mapping[str, str] | None = None
 ) -> Iterator[Gantry]:
-    """A complete Gantry without scheduled trace jobs; `options` of `manage.py up`."""
+    """A complete Gantry without scheduled trace jobs; `options` of `manage.py up`, and further
+    settings of the broker.
+    """
     (home / "conf").mkdir(parents=True, exist_ok=True)
-    (home / "conf" / "broker.conf").write_text(BROKER_CONF)
+    (home / "conf" / "broker.conf").write_text(BROKER_CONF + settings)
     password = secrets.token_urlsafe(12)
     ports = [f"--{name}-port=0" for name in ("namesrv", "broker", "console")]
     process = subprocess.Popen(

@@ -1,6 +1,7 @@
 """Clusters, brokers and name servers through the API; health pages; the OpenAPI document."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -62,6 +63,17 @@ def test_a_broker_shows_no_constants_as_measurements(api: Api, page: Client) -> 
     assert (broker["today_begins"] == "start") == (broker["today_from_ms"] == broker["started_ms"])
     for path in ("", "brokers/", "brokers/broker-a/"):
         assert f">{named}</span>" in page.get(f"/clusters/local/{path}").content.decode(), path
+
+
+def test_a_chinese_total_comes_after_what_it_counts_from(page: Client) -> None:
+    page.cookies["gantry_language"] = "zh-hans"
+    for path in ("", "brokers/", "brokers/broker-a/"):
+        text = page.get(f"/clusters/local/{path}").content.decode()
+        since = r"(自启动以来|今日)</span>\s*(</span>)?\s*(<b [^>]*>)?[0-9,]+"
+        assert len(re.findall(since, text)) == 2, path
+    running = text.partition("<code>runtime</code></dt>")[2].partition("</dd>")[0]
+    assert "days" not in running
+    assert re.search(r"\d+ (秒|分|小时|毫秒)", running), running
 
 
 def test_reading_messages_in_the_console_is_no_consumption(

@@ -1,12 +1,16 @@
 """Replica sets: pages and REST resources with three real replicas and a controller."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 from django.contrib.auth.models import User
+from django.template.loader import render_to_string
 from django.test import Client
+from django.utils.html import strip_tags
+from django.utils.translation import override
 from prometheus_client.parser import text_string_to_metric_families
 from pytest_django import Settings
 
@@ -280,3 +284,24 @@ def test_a_broker_alone_has_one_copy(api: Api, page: Client) -> None:
     assert api.get("/controllers")["items"] == []
     assert api("post", f"{SETS}/broker-a/election", {"id": 0}).status_code == 409
     assert "one copy" in page.get(PAGE).content.decode()
+
+
+def test_the_last_failover_is_a_chinese_sentence() -> None:
+    change = SimpleNamespace(
+        cause="operator",
+        cause_text="由操作员选举",
+        username="ann",
+        at_ms=1_000,
+        previous_number=1,
+        number=2,
+        epoch=3,
+    )
+    picture = SimpleNamespace(rows=(), unwatched=(), begin_ms=0, end_ms=2_000)
+    record = SimpleNamespace(watched_since_ms=1, last_failover=change)
+    view = SimpleNamespace(record=record, picture=picture)
+    with override("zh-hans"):
+        text = render_to_string("replicas/timeline.html", {"view": view, "ranges": ()})
+    sentence = strip_tags(text.partition('data-last-failover="operator">')[2].partition("</p>")[0])
+    for part in ("副本 1 → 2", "任期 3", "由操作员选举", "ann"):
+        assert part in sentence
+    assert not set(",;()") & set(sentence)

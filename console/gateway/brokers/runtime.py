@@ -20,8 +20,20 @@ from core_broker.remoting.bodies.inventory import (
     GANTRY_UNMEASURED_KEY,
 )
 
-#: `percentile` is a time in ms with decimals, `capacity` total and free bytes.
-Kind = Literal["count", "ms", "percentile", "time", "bytes", "capacity", "ratio", "rates", "text"]
+#: `percentile` is a time in ms with decimals, `running` the time since the start in ms, `capacity`
+#: total and free bytes.
+Kind = Literal[
+    "count",
+    "ms",
+    "percentile",
+    "running",
+    "time",
+    "bytes",
+    "capacity",
+    "ratio",
+    "rates",
+    "text",
+]
 
 #: What the totals of today count from: the last midnight in the broker's time zone, or the start.
 TodayBegins = Literal["midnight", "start"]
@@ -35,6 +47,8 @@ CERTIFICATE_WARNING_MS = 30 * 86_400_000
 NO_POOL = 2**31 - 1
 _SIZE_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4, "PiB": 5, "EiB": 6}
 _SIZE = re.compile(r"([0-9.]+)\s*([KMGTPE]?i?B)")
+#: RocketMQ's text of the time since the start: "[ 0 days, 3 hours, 25 minutes, 45 seconds ]".
+_RUNNING = re.compile(r"(\d+) days?, (\d+) hours?, (\d+) minutes?, (\d+) seconds?")
 _VERSION = re.compile(r"V?([0-9]+(?:[_.][0-9]+)*)(.*)")
 
 
@@ -58,6 +72,15 @@ def real(table: Mapping[str, str], key: str) -> float | None:
 def measured(table: Mapping[str, str], key: str) -> float | None:
     """Return a number; None also for a constant that a Gantry broker sends instead."""
     return None if key in unmeasured_keys(table) else real(table, key)
+
+
+def running_ms(table: Mapping[str, str]) -> int | None:
+    """Return the time since the start, whole seconds in ms."""
+    found = _RUNNING.search(table.get("runtime", ""))
+    if found is None:
+        return None
+    days, hours, minutes, seconds = map(int, found.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000
 
 
 def rates(table: Mapping[str, str], key: str) -> tuple[float, float, float] | None:
@@ -227,7 +250,7 @@ DETAILS: tuple[tuple[Any, tuple[tuple[str, Any, Kind], ...]], ...] = (
             ("bootTimestamp", _("Started"), "time"),
             (GANTRY_TODAY_KEY, _("Totals of today count from"), "time"),
             ("startAcceptSendRequestTimeStamp", _("Accepts messages since"), "time"),
-            ("runtime", _("Running for"), "text"),
+            ("runtime", _("Running for"), "running"),
             ("brokerActive", _("Active"), "text"),
             (GANTRY_REFUSAL_KEY, _("Refuses messages"), "text"),
         ),
@@ -291,6 +314,8 @@ def _value(table: Mapping[str, str], key: str, kind: Kind) -> Any:
         if key == "remainTransientStoreBufferNumbs" and number == NO_POOL:
             return None
         return None if kind == "time" and number == 0 else number
+    if kind == "running":
+        return running_ms(table)
     if kind == "percentile":
         return real(table, key) or None  # 0.00 after a minute without messages
     if kind == "bytes":

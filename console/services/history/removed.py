@@ -18,7 +18,7 @@ from console.services.history.files import stored_files
 from console.services.history.metrics import HOUR_MS
 from console.services.history.postgres import stored_rows
 from console.services.history.store import STORE_ERRORS, Place, Store
-from console.services.history.upkeep import Upkeep
+from console.services.history.upkeep import configured_upkeep
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 INTERVAL_MS: Final = HOUR_MS
 #: Time for one history in one interval, seconds; the next interval continues.
 UPKEEP_S: Final = 30.0
-MEBIBYTE: Final = 1 << 20
 
 
 def keep_removed(home: Path, clusters: Collection[str], now_ms: int) -> None:
@@ -52,12 +51,7 @@ def _keep(name: str, place: Place, now_ms: int) -> None:
     until_s = time.monotonic() + UPKEEP_S
     try:
         with closing(place.writer()) as store:
-            upkeep = Upkeep(
-                store,
-                lambda: None,
-                keep_days=settings.HISTORY_DAYS,
-                bytes_max=settings.HISTORY_MB * MEBIBYTE,
-            )
+            upkeep = configured_upkeep(store, lambda: None)
             is_done = upkeep.run(now_ms, lambda: time.monotonic() < until_s)
             is_empty = is_done and _is_empty(store)
         if is_empty:

@@ -23,7 +23,7 @@ from console.services.history.metrics import INTERVAL_MS
 from console.services.history.places import place_of
 from console.services.history.samples import paces_of, samples_of
 from console.services.history.store import STORE_ERRORS, Store
-from console.services.history.upkeep import Upkeep
+from console.services.history.upkeep import Upkeep, configured_upkeep
 from console.services.history.writing import Writer
 from console.services.leases.lease import Lease, new_holder
 from console.services.leases.periodic import Periodic
@@ -39,7 +39,6 @@ CLUSTERS_AT_ONCE: Final = 16
 UPKEEP_S: Final = 2.0
 #: Time for the running samples at the end of the process, seconds: the deadline of a snapshot.
 STOP_S: Final = 15.0
-MEBIBYTE: Final = 1 << 20
 #: Key of the upkeep of removed clusters; no cluster has an empty name.
 _REMOVED: Final = ("", "")
 
@@ -112,12 +111,7 @@ class ClusterHistory:
             self._store = self._place.writer()
             self._import = pending_import(settings.GANTRY_HOME, self._cluster.name, self._store)
             self._writer = Writer(self._store)
-            self._upkeep = Upkeep(
-                self._store,
-                self._writer.reload,
-                keep_days=settings.HISTORY_DAYS,
-                bytes_max=settings.HISTORY_MB * MEBIBYTE,
-            )
+            self._upkeep = configured_upkeep(self._store, self._writer.reload)
         return self._writer, self._upkeep
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from django.conf import settings
 
 from console.services.history.blocks import pack, reduced, rounded
 from console.services.history.metrics import BY_NUMBER, DAY_MS, HOUR_MS, MINUTE_MS, Metric
@@ -24,6 +25,7 @@ SAMPLES_KEPT_MS: Final = DAY_MS + HOUR_MS
 SETTLED_AFTER_MS: Final = 30_000
 #: Rows of `day` that are written in one transaction.
 ROWS_AT_ONCE: Final = 32
+MEBIBYTE: Final = 1 << 20
 
 
 class Upkeep:
@@ -128,3 +130,13 @@ class Upkeep:
     def _delete(self, table: Table, before_ms: int) -> None:
         with self._store.transaction():
             self._store.delete_rows(table, before_ms)
+
+
+def configured_upkeep(store: Store, forgot_names: Callable[[], None]) -> Upkeep:
+    """Return the upkeep with the retention of CONSOLE_HISTORY_DAYS and CONSOLE_HISTORY_MB."""
+    return Upkeep(
+        store,
+        forgot_names,
+        keep_days=settings.HISTORY_DAYS,
+        bytes_max=settings.HISTORY_MB * MEBIBYTE,
+    )

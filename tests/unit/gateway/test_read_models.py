@@ -106,6 +106,14 @@ def test_a_percentile_has_decimals_and_is_unknown_without_messages(
     assert [detail.value for detail in group.details] == [shown]
 
 
+def test_the_time_since_the_start_is_a_duration() -> None:
+    text = "[ 1 days, 3 hours, 25 minutes, 45 seconds ]"
+    (group,) = runtime.details({"runtime": text})
+    assert [(each.kind, each.value) for each in group.details] == [("running", 98_745_000)]
+    (group,) = runtime.details({"runtime": "long"})
+    assert [each.value for each in group.details] == [None]
+
+
 def test_constants_of_a_gantry_broker_are_no_measurements() -> None:
     table = {
         **RUNTIME,

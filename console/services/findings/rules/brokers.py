@@ -1,6 +1,5 @@
 """Rules about brokers and name servers: answers, disk, clock, certificates."""
 
-import re
 from collections.abc import Mapping
 
 from django.utils.text import format_lazy
@@ -21,8 +20,6 @@ DAY_MS = 24 * HOUR_MS
 #: Minimum distance and maximum age of the sample for a forecast of the disk, ms.
 FORECAST_MIN_MS = 300_000
 FORECAST_MAX_MS = HOUR_MS
-#: RocketMQ's text of the time since the start: "[ 0 days, 3 hours, 25 minutes, 45 seconds ]".
-RUNNING = re.compile(r"(\d+) days?, (\d+) hours?, (\d+) minutes?, (\d+) seconds?")
 #: Certificates that end within the time are critical, ms.
 CERTIFICATE_CRITICAL_MS = 3 * DAY_MS
 
@@ -200,12 +197,10 @@ def clock_offset(evidence: Evidence) -> Results:
 def clock_range_ms(answer: Runtime) -> tuple[int, int] | None:
     """Return the least and the greatest offset of the broker's clock, ms; None without a clock."""
     started_ms = runtime.whole(answer.table, "bootTimestamp")
-    running = RUNNING.search(answer.table.get("runtime", ""))
-    if started_ms is None or running is None:
+    running_ms = runtime.running_ms(answer.table)
+    if started_ms is None or running_ms is None:
         return None
-    days, hours, minutes, seconds = map(int, running.groups())
-    passed_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    clock_ms = started_ms + passed_s * 1000
+    clock_ms = started_ms + running_ms
     return clock_ms - answer.answered_ms, clock_ms + 1000 - answer.asked_ms
 
 

@@ -19,7 +19,7 @@ from console.services.alarms.models import (
     Silence,
 )
 from console.services.alarms.sending.content import text_of
-from console.services.alarms.silences import active_silences, silence_of
+from console.services.alarms.silences import active_silences
 from console.services.alarms.titles import kept_title, title_of
 from console.services.findings.finding import Severity
 
@@ -104,7 +104,7 @@ def resolved_rows(cluster: str) -> list[Row]:
 
 def _rows(episodes: Any) -> list[Row]:
     silences = active_silences(now_ms())
-    return [Row(each, silence_of(each, silences)) for each in episodes]
+    return [Row(each, silences.of(each)) for each in episodes]
 
 
 def firing_rows(cluster: str) -> list[Row]:

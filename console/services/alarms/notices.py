@@ -17,7 +17,7 @@ from console.services.alarms.models import (
     Notified,
     Receiver,
 )
-from console.services.alarms.silences import active_silences, silence_of
+from console.services.alarms.silences import active_silences
 from console.services.findings.finding import Severity
 
 
@@ -46,7 +46,7 @@ def notify_firing(rule: AlarmRule, cluster: str, now_ms: int) -> int:
     if not waiting:
         return 0
     silences = active_silences(now_ms)
-    due = [each for each in waiting if silence_of(each, silences) is None]
+    due = [each for each in waiting if silences.of(each) is None]
     Episode.objects.filter(pk__in=[each.pk for each in due]).update(notified_ms=now_ms)
     for receiver in receivers_of(rule) if due else ():
         _enqueue(rule, cluster, Event.FIRING, receiver, due, now_ms)

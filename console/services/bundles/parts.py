@@ -18,7 +18,7 @@ from console.gateway import Cluster, now_ms
 from console.gateway.brokers.secrets import shown
 from console.gateway.health.snapshot import health_snapshot
 from console.metrics import REGISTRY
-from console.services.alarms.api import alarm_body
+from console.services.alarms.api import alarm_bodies
 from console.services.alarms.episodes import open_rows
 from console.services.alarms.models import Delivery, Receiver
 from console.services.alarms.rules import rules_of
@@ -105,7 +105,7 @@ def findings(cluster: Cluster) -> Iterator[tuple[str, str]]:
 def alarms(cluster: Cluster) -> Iterator[tuple[str, str]]:
     deliveries = Delivery.objects.filter(cluster=cluster.name).order_by("-pk")[:DELIVERIES_MAX]
     body = {
-        "open": [alarm_body(row) for row in open_rows(cluster.name)],
+        "open": alarm_bodies(open_rows(cluster.name)),
         "rules": AlarmRuleSerializer(rules_of(cluster.name), many=True).data,
         "receivers": ReceiverSerializer(Receiver.objects.order_by("pk"), many=True).data,
         "deliveries": DeliverySerializer(deliveries, many=True).data,

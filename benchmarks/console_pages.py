@@ -63,6 +63,14 @@ PAINTED: Final = (
     f"{CLUSTER}/topology/",
     f"{CLUSTER}/findings/",
     f"{CLUSTER}/dlq/",
+    f"{CLUSTER}/dlq/{GROUP}/",
+    f"{CLUSTER}/alarms/",
+    f"{CLUSTER}/jobs/",
+    f"{CLUSTER}/acl-users/",
+    f"{CLUSTER}/acl-accounts/",
+    f"{CLUSTER}/messages/?topic={TOPIC}",
+    "audit/",
+    "accounts/users/",
 )
 
 

@@ -1,8 +1,8 @@
 """Silences: which alarms send no notices for a time."""
 
+import fnmatch
 import re
 from collections.abc import Iterable, Sequence
-from fnmatch import translate
 from itertools import product
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ class ActiveSilences:
     def _any_of(self, places: Sequence[int]) -> re.Pattern[str]:
         """An expression whose group N matches the names of the Nth silence."""
         patterns = (self._silences[place].pattern or "*" for place in places)
-        return re.compile("|".join(f"({translate(each)})" for each in patterns))
+        return re.compile("|".join(f"({fnmatch.translate(each)})" for each in patterns))
 
     def of(self, episode: Episode) -> Silence | None:
         """Return the first silence that matches an episode."""

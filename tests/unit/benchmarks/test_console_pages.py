@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from benchmarks.console import check_only
+from benchmarks.console import check_only, mark_of
 from benchmarks.console_objects import CLUSTER, SOURCES, find_objects
 from benchmarks.console_pages import LEFT_OUT, OBJECTS, arguments_of, chosen, pages
 
@@ -150,3 +150,18 @@ def test_pages_of_objects_that_do_not_exist_are_left_out(home: Path) -> None:
     found = pages(home, lists("acl_user", "client"))
     assert not any(part in each for each in found for part in ("the-acl_user", "access-check"))
     assert f"{CLUSTER}/acl-users/" in found
+
+
+@pytest.mark.parametrize(
+    ("p95_ms", "disposition", "mark"),
+    [
+        (199.0, "", ""),
+        (200.0, "", "!"),
+        (200.0, "inline", "!"),
+        (900.0, 'attachment; filename="x.csv"', "file"),
+    ],
+)
+def test_a_slow_row_is_marked_unless_it_is_a_file(
+    p95_ms: float, disposition: str, mark: str
+) -> None:
+    assert mark_of(p95_ms, disposition) == mark

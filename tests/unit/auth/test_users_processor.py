@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from core_broker.auth import users_processor
+from core_broker.auth.acl2.bodies import acl_infos
 from core_broker.auth.acl2.owner import AccessOwner, with_super_users
 from core_broker.auth.acl2.rules import RuleSettings
 from core_broker.auth.acl2.stored import decode, encode
@@ -176,6 +179,35 @@ async def test_a_change_is_in_force_at_once(tmp_path: Path) -> None:
     assert (await broker.ask(3005, {}, **alice)).remark == "check signature failed."
     await broker.ask(3003, {"username": "alice"})
     assert (await broker.ask(3005, {}, **alice)).remark == "User:alice is not found."
+
+
+async def test_all_lists_are_encoded_once_per_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = await with_alice_and_bob(tmp_path)
+    made = Mock(side_effect=acl_infos)
+
+    async def listed(**fields: str) -> dict[str, str]:
+        rows = json.loads((await broker.ask(3010, fields)).body or b"[]")
+        return {row["subject"]: row["policies"][0]["entries"][0]["resource"] for row in rows}
+
+    monkeypatch.setattr(users_processor, "acl_infos", made)
+    both = {"User:alice": "Topic:alices", "User:bob": "Topic:bobs"}
+    assert await listed() == await listed() == both
+    assert made.call_count == 1
+    assert await listed(subjectFilter="bob") == {"User:bob": "Topic:bobs"}
+    assert await listed() == both
+    await broker.ask(3002, {"username": "bob"}, b'{"password":"another"}')
+    assert await listed() == both
+    assert made.call_count == 2, "only the filtered lists were made anew"
+    await broker.ask(3008, {"subject": "User:bob"})
+    assert await listed() == {"User:alice": "Topic:alices"}
+    await broker.ask(3006, {"subject": "User:bob"}, acl("Custom Topic:others Pub"))
+    assert await listed() == {**both, "User:bob": "Topic:others"}
+    monkeypatch.setattr(users_processor, "KEPT_BYTES_MAX", 1)
+    await broker.ask(3003, {"username": "alice"})
+    assert await listed() == await listed() == {"User:bob": "Topic:others"}
+    assert made.call_count == 6, "a body over the limit is not kept"
 
 
 @pytest.mark.parametrize("code", range(3001, 3011))

@@ -257,6 +257,14 @@ def _groups(answer: Mapping[str, SubscriptionGroupConfig], _brokers: Brokers) ->
     }
 
 
+async def _read_users(admin: AdminClient, addr: str) -> Sequence[UserInfo]:
+    """The users without the passwords that Java brokers return: callers may keep the answers."""
+    found = await admin.users(addr)
+    for user in found:
+        user.password = None
+    return found
+
+
 def _users(answer: Iterable[UserInfo], _brokers: Brokers) -> dict[str, Fields]:
     return {user.username: _plain(user, "users") for user in answer if user.username}
 
@@ -269,7 +277,7 @@ def _acls(answer: Iterable[AclInfo], _brokers: Brokers) -> dict[str, Fields]:
 _READERS: Final[Mapping[str, Callable[[AdminClient, str], Awaitable[Any]]]] = {
     "topics": _read_topics,
     "groups": lambda admin, addr: admin.group_configs(addr),
-    "users": lambda admin, addr: admin.users(addr),
+    "users": _read_users,
     "acls": lambda admin, addr: admin.acls(addr),
 }
 _FIELDS: Final[Mapping[str, Callable[[Any, Brokers], dict[str, Fields]]]] = {

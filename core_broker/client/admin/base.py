@@ -29,8 +29,8 @@ class AdminBase:
     raises TransportError when a peer is unreachable or does not answer, and RequestRefused for an
     answer with a code other than success.
 
-    With ``shares_tables``, complete tables of topics and groups are the same objects while a
-    broker's answer stays the same: the caller must not change them.
+    With ``shares_tables``, complete tables of topics, groups and access control lists are the same
+    objects while a broker's answer stays the same: the caller must not change them.
     """
 
     def __init__(
@@ -123,10 +123,14 @@ class AdminBase:
         self, kind: type[T], addr: str, code: RequestCode, *, timeout_ms: int | None = None
     ) -> T:
         """Like ``_ask_body``, for a complete table of a broker."""
-        if self._tables is None:
-            return await self._ask_body(kind, addr, code, timeout_ms=timeout_ms)
         answer = await self._ask(addr, code, timeout_ms=timeout_ms)
-        return self._tables.decoded(kind, addr, code, answer.body)
+        return self._table(kind, addr, code, answer.body)
+
+    def _table(self, kind: type[T], addr: str, code: RequestCode, body: bytes) -> T:
+        """The table in the body of an answer without secrets. A code has one complete table."""
+        if self._tables is None:
+            return decode_body(kind, body)
+        return self._tables.decoded(kind, addr, code, body)
 
     async def _ask_name_server(
         self, code: RequestCode, header: Header | None = None

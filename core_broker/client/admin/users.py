@@ -75,4 +75,8 @@ class UserAdmin(AdminBase):
         """Return the lists whose subject and resources contain the texts."""
         header = ListAclsRequestHeader(subject_filter=subject_part, resource_filter=resource_part)
         answer = await self._ask(addr, RequestCode.AUTH_LIST_ACL, header)
-        return decode_body(list[AclInfo], answer.body) if answer.body else []
+        if not answer.body:
+            return []
+        if subject_part or resource_part:
+            return decode_body(list[AclInfo], answer.body)
+        return self._table(list[AclInfo], addr, RequestCode.AUTH_LIST_ACL, answer.body)

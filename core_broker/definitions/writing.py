@@ -12,7 +12,7 @@ from json import dumps
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final
 
-from core_broker.definitions.model import EVERYWHERE, FORMAT, KINDS, Document
+from core_broker.definitions.model import EVERYWHERE, FORMAT, KINDS, OBJECTS_MAX, Document
 
 #: Maximum number of kept keys of texts: thousands of objects have labels with few different keys.
 KEYS_MAX: Final = 1_024
@@ -22,6 +22,8 @@ _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_%./|-]*")
 _RESERVED: Final = frozenset(
     {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
 )
+#: Texts of objects by kind and name.
+ObjectTexts = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,28 @@ def block(value: Mapping[str, Any], depth: int) -> Block:
     return Block("\n".join(lines))
 
 
-def to_yaml(document: Document, notes: Iterable[str] = ()) -> str:
-    """The document as text; ends with a line feed. Notes are comments below the first line."""
+def to_yaml(document: Document, notes: Iterable[str] = (), kept: ObjectTexts | None = None) -> str:
+    """The document as text; ends with a line feed. Notes are comments below the first line.
+
+    `kept` has texts of the document's objects that `object_texts` returned earlier.
+    """
     comments = [f"# {' '.join(note.split())}" for note in notes]
-    return "\n".join([f"format: {FORMAT}", *comments, *_lines(document), ""])
+    return "\n".join([f"format: {FORMAT}", *comments, *_lines(document, kept or {}), ""])
 
 
-def _lines(document: Document) -> list[str]:
+def object_texts(document: Document) -> ObjectTexts:
+    """The texts of all objects, for callers that write the same objects repeatedly; without
+    sections. At most OBJECTS_MAX objects: none of a document with more."""
+    if document.count > OBJECTS_MAX:
+        return {}
+    texts: dict[int, str] = {}
+    return {
+        kind: {name: _object(kind, name, placement, texts) for name, placement in objects.items()}
+        for kind, objects in document.objects.items()
+    }
+
+
+def _lines(document: Document, kept: ObjectTexts) -> list[str]:
     #: Texts of fields by identity: thousands of objects share few maps of fields.
     texts: dict[int, str] = {}
     lines: list[str] = []
@@ -52,22 +69,24 @@ def _lines(document: Document) -> list[str]:
         objects = document.objects.get(kind)
         if objects:
             lines.append(f"{kind}:")
+            known = kept.get(kind, {})
             for name, placement in sorted(objects.items()):
-                _add_object(lines, kind, name, placement, texts)
+                text = known.get(name)
+                lines.append(_object(kind, name, placement, texts) if text is None else text)
     for name, value in sorted(document.more.items()):
         _add_block(lines, name, value, "")
     return lines
 
 
-def _add_object(
-    lines: list[str], kind: str, name: str, placement: Mapping[str, Any], texts: dict[int, str]
-) -> None:
+def _object(kind: str, name: str, placement: Mapping[str, Any], texts: dict[int, str]) -> str:
+    lines: list[str] = []
     if EVERYWHERE in placement:
         _add_fields(lines, kind, name, placement[EVERYWHERE], "  ", texts)
-        return
-    lines += (f"  {_scalar(name)}:", "    brokers:")
-    for broker, fields in sorted(placement.items()):
-        _add_fields(lines, kind, broker, fields, "      ", texts)
+    else:
+        lines += (f"  {_scalar(name)}:", "    brokers:")
+        for broker, fields in sorted(placement.items()):
+            _add_fields(lines, kind, broker, fields, "      ", texts)
+    return "\n".join(lines)
 
 
 def _add_fields(

@@ -8,10 +8,16 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from pytest_django import Settings
 
+from console.areas.definitions import alarms
 from console.audit.models import AuditRow
+from console.gateway import definitions as gateway_definitions
 from console.resources.models import Change, Protection
 from console.services.alarms.models import AlarmRule
+from console.services.alarms.rules_api import body_of
 from console.services.masking.models import MaskingRule
+from core_broker.definitions.model import Document
+from core_broker.definitions.writing import ObjectTexts, object_texts
+from core_broker.remoting.bodies import TopicConfig
 from tests.api.conftest import Api, browser
 from tests.api.test_roles import member
 from tests.api.traffic import Traffic
@@ -149,6 +155,55 @@ def test_rules_of_alarms_are_a_section(api: Api, local: Cluster) -> None:
     assert [(each["field"], each["after"]) for each in item["changes"]] == [("threshold", 600.0)]
     wrong = f"{HEAD}alarms:\n  Odd: {{source: none}}\n  Lost: {{receivers: [nobody]}}\n"
     assert {"Odd": "failed", "Lost": "failed"}.items() <= results(post(api, wrong, 207)).items()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {
+            "source": "metric",
+            "scope": "group",
+            "metric": "lag",
+            "clear_threshold": 2,
+            "note": "é: x",
+        },
+        {
+            "source": "finding",
+            "all_clusters": True,
+            "enabled": False,
+            "finding_severity": "critical",
+        },
+    ],
+)
+def test_a_rule_has_the_fields_of_a_request(values: dict[str, Any], api: Api) -> None:
+    body = {"name": "Some", "severity": "warning", "threshold": 3, **values}
+    assert api("post", "/alarm-rules", body).status_code == 201
+    [rule] = AlarmRule.objects.filter(name="Some")
+    wanted = {key: each for key, each in body_of(rule).items() if each is not None}
+    del wanted["name"]
+    assert alarms.KIND.fields(rule) == wanted
+
+
+def test_objects_are_written_once_until_another_tool_changes_one(
+    api: Api, traffic: Traffic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, written = traffic.topic("orders"), []
+
+    def counted(document: Document) -> ObjectTexts:
+        written.append(document)
+        return object_texts(document)
+
+    def put(perm: int) -> None:
+        config = TopicConfig(topic_name=topic, read_queue_nums=2, write_queue_nums=2, perm=perm)
+        traffic.admin(lambda admin: admin.create_topic(traffic.broker_addr, config))
+
+    monkeypatch.setattr(gateway_definitions, "object_texts", counted)
+    for perm in (6, 4):
+        put(perm)
+        line = f"  {topic}: {{order: false, perm: {perm}, readQueueNums: 2, writeQueueNums: 2}}\n"
+        for _ in range(3):
+            assert line in api.get("/definitions")["definitions"]
+    assert len(written) == 2, "once per change"
 
 
 @pytest.mark.parametrize(

@@ -17,22 +17,27 @@ from console.frame.access import Need, check_may
 from console.frame.permissions import Target
 from console.services.alarms.models import AlarmRule, Receiver
 from console.services.alarms.rules import rules_of, save
-from console.services.alarms.rules_api import body_of, read
+from console.services.alarms.rules_api import read
 from console.services.alarms.scope import RESOURCE, check_scope
-from console.services.alarms.serializers import RECEIVERS_OF_RULE_MAX
+from console.services.alarms.serializers import RECEIVERS_OF_RULE_MAX, RuleFields
 from core_broker.definitions.model import DefinitionsError
 
 RECEIVERS: Final = "receivers"
+ALL_CLUSTERS: Final = "all_clusters"
+#: Fields of a request body that have the values of a stored rule.
+_NAMES: Final = frozenset(RuleFields().fields) - {"name", ALL_CLUSTERS, RECEIVERS}
 
 #: Values of a rule, and its receivers.
 Draft = tuple[dict[str, Any], list[Receiver]]
 
 
 def _fields(rule: AlarmRule) -> dict[str, Any]:
-    body = body_of(rule)
-    del body["name"]
-    body[RECEIVERS] = sorted(each.name for each in rule.receivers.all())
-    return {key: value for key, value in body.items() if value is not None}
+    values = {name: getattr(rule, name) for name in _NAMES}
+    return {
+        **{name: value for name, value in values.items() if value is not None},
+        ALL_CLUSTERS: not rule.cluster,
+        RECEIVERS: sorted(each.name for each in rule.receivers.all()),
+    }
 
 
 def _read(cluster: str, name: str, fields: Mapping[str, Any]) -> Draft:
@@ -53,7 +58,7 @@ def _shown(draft: Draft) -> dict[str, Any]:
     values, receivers = draft
     shown = {key: value for key, value in values.items() if value is not None}
     del shown["name"]
-    shown["all_clusters"] = shown.pop("cluster") == ""
+    shown[ALL_CLUSTERS] = shown.pop("cluster") == ""
     return {**shown, RECEIVERS: sorted(each.name for each in receivers)}
 
 

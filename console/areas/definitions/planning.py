@@ -75,7 +75,7 @@ def export_text(reader: Reader) -> tuple[str, tuple[str, ...]]:
     }
     notes = _notes(reader, gathered.document, [*KINDS, *registered()])
     with override("en"):  # equal definitions give equal bytes, whatever language the reader has
-        text = to_yaml(document, map(localized, notes))
+        text = to_yaml(document, map(localized, notes), gathered.texts)
     return text, tuple(map(localized, notes))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core_broker.definitions import writing
 from core_broker.definitions.comparing import Action, compare
 from core_broker.definitions.model import (
     DOCUMENT_BYTES_MAX,
@@ -12,7 +13,7 @@ from core_broker.definitions.model import (
     placed,
 )
 from core_broker.definitions.reading import NODES_MAX, read
-from core_broker.definitions.writing import block, to_yaml
+from core_broker.definitions.writing import block, object_texts, to_yaml
 
 HEAD = "format: gantry/definitions/1\n"
 TOPIC = {"order": False, "perm": 6, "readQueueNums": 8, "writeQueueNums": 8}
@@ -142,6 +143,50 @@ def test_a_block_is_written_as_its_map() -> None:
     text = to_yaml(Document(more=written))
     assert text == to_yaml(Document(more=plain))
     assert read(text, ["labels"]).more == plain
+
+
+HOSTILE = [
+    *ODD_NAMES,
+    *('say "hi"', "it's", "a: b # c", "- x", "[a, b]", "{a: b}", "a\nb\r\tc", "\x00\x1b", ""),
+    *("\u0085\u2028\ufeff", "\\", "!tag", "&x *y", "| >", "No", "é", "0x1f", "1_000"),
+]
+
+
+def hostile() -> Document:
+    """Objects of all kinds with names and texts that need quotes, and without fields."""
+    entries = [
+        {"actions": [text, *HOSTILE], "decision": text, "resource": f"Topic:{text}"}
+        for text in HOSTILE
+    ]
+    lists: dict[str, Placement] = {
+        f"User:{text}": {EVERYWHERE: {text: [{**entry, "sourceIps": [text]}], "Custom": entries}}
+        for text, entry in zip(HOSTILE, entries, strict=True)
+    }
+    lists["no policies"] = {EVERYWHERE: {}}
+    lists["no entries"] = {EVERYWHERE: {"Custom": [], "Default": [{"actions": []}]}}
+    lists["apart"] = {text: {"Custom": entries[:2]} for text in HOSTILE}
+    plain: dict[str, Placement] = {text: {EVERYWHERE: {"x": text}} for text in HOSTILE}
+    plain["types"] = {"a": {"x": 1}, "b": {"x": True}, "c": {"x": "1"}, "d": {"x": None}}
+    return Document({"topics": plain, "groups": {}, "users": plain, "acls": lists})
+
+
+def test_kept_texts_are_written_as_their_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    for document in (hostile(), full(), Document()):
+        kept, plain = object_texts(document), to_yaml(document, ["a\nb"])
+        assert to_yaml(document, ["a\nb"], kept) == plain
+        part = Document(
+            {kind: dict([*each.items()][::2]) for kind, each in document.objects.items()}
+        )
+        assert to_yaml(part, kept=kept) == to_yaml(part)
+    document = hostile()
+    kept, plain = object_texts(document), to_yaml(document)
+    monkeypatch.setattr(writing, "_object", None)
+    assert to_yaml(document, kept=kept) == plain, "no object is written anew"
+
+
+def test_texts_of_too_many_objects_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "OBJECTS_MAX", hostile().count - 1)
+    assert object_texts(hostile()) == {}
 
 
 def test_placements_are_short() -> None:

@@ -192,7 +192,7 @@ def spark() -> None:
 
 def is_fault(text: str) -> bool:
     """Browser messages about content policy violations and missing files."""
-    return "Content Security Policy" in text or "404" in text
+    return "Content Security Policy" in text or "status of 404" in text
 
 
 def sign_in(page: Page, gantry: Gantry) -> None:

@@ -50,8 +50,10 @@ def to_yaml(document: Document, notes: Iterable[str] = (), kept: ObjectTexts | N
 
 
 def object_texts(document: Document) -> ObjectTexts:
-    """The texts of all objects, for callers that write the same objects repeatedly; without
-    sections. At most OBJECTS_MAX objects: none of a document with more."""
+    """The texts of all objects, for callers that write the same objects repeatedly.
+
+    A document with more than OBJECTS_MAX objects has no texts. Sections are not included.
+    """
     if document.count > OBJECTS_MAX:
         return {}
     texts: dict[int, str] = {}

@@ -150,7 +150,7 @@ class AlarmSilenceOne(ClusterResource):
 
 
 def alarm_bodies(rows: Iterable[episodes.Row]) -> list[dict[str, Any]]:
-    """Return the JSON of episodes. One serializer serves all: each one copies its fields."""
+    """Return the JSON of episodes, by one serializer: a serializer copies all fields when made."""
     return list(AlarmSerializer([_Shown(row) for row in rows], many=True).data)
 
 
